@@ -1,0 +1,84 @@
+export interface Progress {
+  stage: string;
+  done: number;
+  total: number;
+  note: string;
+}
+
+export interface ModelSource {
+  name: string;
+  url: string;
+  size?: number;
+  sha256?: string;
+  parts?: string[];
+}
+
+export interface PageSnapshot {
+  html: string;
+  url: string;
+  title: string;
+  language?: string;
+  selection?: string;
+}
+
+export interface Handlers {
+  onText?: (text: string) => void;
+  onProgress?: (progress: Progress) => void;
+  signal?: AbortSignal;
+}
+
+export interface LoadOptions {
+  model: string | ModelSource;
+  context?: number;
+  kv?: 'f16' | 'f32';
+  onProgress?: (progress: Progress) => void;
+  signal?: AbortSignal;
+  runtime?: string;
+  worker?: string;
+}
+
+export interface AskOptions extends Handlers {
+  page?: PageSnapshot;
+  text?: string;
+  maxTokens?: number;
+  mode?: 'greedy' | 'loop';
+  window?: number;
+  budget?: number;
+}
+
+export interface Reply {
+  answer: string;
+  prompt_ids: number[];
+  reply_ids: number[];
+  mode: string;
+  adapter: string;
+  finish_reason: string;
+  times: { load: number; prefill: number; first_token: number; decode: number };
+  tokens_per_second: number;
+  submits: number;
+  maps: number;
+  dispatches: number;
+  steps: number;
+  widths: Record<string, number>;
+}
+
+export interface Perplexity {
+  perplexity: number;
+  adapter: string;
+  dispatches: number;
+}
+
+export class PywebError extends Error {
+  constructor(parts: { name: string; message: string; remedy?: string });
+  remedy: string;
+}
+
+export class Assistant {
+  static load(options: LoadOptions): Promise<Assistant>;
+  ask(question: string, options?: AskOptions): Promise<Reply>;
+  perplexity(text: string, tokens: number, handlers?: Handlers): Promise<Perplexity>;
+  check(widths: number[], handlers?: Handlers): Promise<object>;
+  request(method: string, params: object, handlers?: Handlers): Promise<any>;
+  stop(): void;
+  close(): void;
+}

@@ -1,0 +1,222 @@
+/**
+ * The waist between Python and WebGPU: buffers, pipelines, bind groups and programs behind integer handles.
+ * It knows nothing of models. A program is a flat list of (pipeline, bind group, x, y, z); a submission runs one
+ * `repeats` times and copies ranges to a mapped buffer in the same command buffer.
+ *
+ * Works in a page, in a worker and in node (npm `webgpu`): the caller may hand in its own `GPU`.
+ */
+
+/** An error that Python and the page know by name. */
+export class BridgeError extends Error {
+  constructor(name, message) {
+    super(message);
+    this.name = name;
+  }
+}
+
+const WANTED_LIMITS = [
+  'maxBufferSize',
+  'maxStorageBufferBindingSize',
+  'maxComputeWorkgroupStorageSize',
+  'maxComputeInvocationsPerWorkgroup',
+  'maxComputeWorkgroupSizeX',
+  'maxStorageBuffersPerShaderStage',
+];
+const KNOWN_LIMITS = [...WANTED_LIMITS, 'maxComputeWorkgroupsPerDimension', 'minStorageBufferOffsetAlignment', 'maxUniformBufferBindingSize'];
+const WANTED_FEATURES = ['subgroups', 'timestamp-query'];
+const COMMAND = 5;
+const UNIFORM_LIMIT = 65536;
+
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** requestAdapter() may answer null while the GPU process starts: ask again for three seconds. */
+async function findAdapter(gpu) {
+  for (let attempt = 0; attempt < 6; attempt++) {
+    const adapter = await gpu.requestAdapter({ powerPreference: 'high-performance' });
+    if (adapter) return adapter;
+    await pause(500);
+  }
+  throw new BridgeError('NoAdapterError', 'This browser found no graphics adapter for WebGPU.');
+}
+
+/**
+ * Opens the device with the adapter's own limits.
+ * @param {GPU} [gpu] defaults to `navigator.gpu`
+ * @returns {Promise<Bridge>}
+ */
+export async function open(gpu = globalThis.navigator?.gpu) {
+  if (!gpu) throw new BridgeError('NoWebGPUError', 'This browser offers no WebGPU here.');
+  const adapter = await findAdapter(gpu);
+  const requiredLimits = Object.fromEntries(WANTED_LIMITS.map((name) => [name, adapter.limits[name]]));
+  const requiredFeatures = WANTED_FEATURES.filter((name) => adapter.features.has(name));
+  const device = await adapter.requestDevice({ requiredLimits, requiredFeatures });
+  return new Bridge(device, adapter.info);
+}
+
+/** A device and everything made on it. Handles are positions in `objects`; 0 is never one. */
+export class Bridge {
+  constructor(device, info) {
+    this.device = device;
+    this.objects = [null];
+    this.tickets = new Map();
+    this.staging = [];
+    this.counts = { submits: 0, maps: 0, dispatches: 0 };
+    this.lostReason = '';
+    this.fault = null;
+    const { vendor, architecture, device: model, description, subgroupMinSize, subgroupMaxSize } = info;
+    this.info = { vendor, architecture, device: model, description, subgroupMinSize, subgroupMaxSize };
+    this.lost = device.lost.then(({ reason, message }) => (this.lostReason = `${reason}: ${message || 'no message'}`));
+    device.onuncapturederror = ({ error }) => {
+      const name = error.constructor.name === 'GPUOutOfMemoryError' ? 'GPUOutOfMemoryError' : 'ShaderError';
+      this.fault ??= new BridgeError(name, error.message);
+    };
+  }
+
+  get limits() {
+    return Object.fromEntries(KNOWN_LIMITS.map((name) => [name, this.device.limits[name]]));
+  }
+
+  get features() {
+    return [...this.device.features];
+  }
+
+  #keep(object) {
+    return this.objects.push(object) - 1;
+  }
+
+  /** Throws what the device reported since the last check. */
+  check() {
+    if (this.lostReason) throw new BridgeError('DeviceLostError', `The GPU device was lost (${this.lostReason}).`);
+    if (this.fault) throw this.fault;
+  }
+
+  /** Bytes of a zeroed buffer; small ones can also be bound as uniforms. */
+  async buffer(size, label = '') {
+    this.check();
+    const { GPUBufferUsage: usage } = globalThis;
+    const flags = usage.STORAGE | usage.COPY_SRC | usage.COPY_DST | (size <= UNIFORM_LIMIT ? usage.UNIFORM : 0);
+    this.device.pushErrorScope('out-of-memory');
+    const buffer = this.device.createBuffer({ size, label, usage: flags });
+    const error = await this.device.popErrorScope();
+    if (error) throw new BridgeError('GPUOutOfMemoryError', `The GPU has no room for ${size} bytes (${label}).`);
+    return this.#keep(buffer);
+  }
+
+  write(buffer, offset, bytes) {
+    this.device.queue.writeBuffer(this.objects[buffer], offset, bytes);
+  }
+
+  destroy(handle) {
+    this.objects[handle]?.destroy?.();
+    this.objects[handle] = null;
+  }
+
+  /** Compiles shaders side by side. @param {[string, string][]} shaders pairs of label and WGSL */
+  async compile(shaders) {
+    this.check();
+    const build = async ([label, code]) => {
+      const module = this.device.createShaderModule({ label, code });
+      try {
+        return await this.device.createComputePipelineAsync({ label, layout: 'auto', compute: { module } });
+      } catch (error) {
+        const { messages } = await module.getCompilationInfo();
+        const first = messages.find(({ type }) => type === 'error');
+        throw new BridgeError('ShaderError', `${label}: ${first ? `line ${first.lineNum}: ${first.message}` : error.message}`);
+      }
+    };
+    return (await Promise.all(shaders.map(build))).map((pipeline) => this.#keep(pipeline));
+  }
+
+  /** @param {number[]} bindings triples of buffer, offset, size, in binding order */
+  bind(pipeline, bindings) {
+    const entries = [];
+    for (let i = 0; i < bindings.length; i += 3) {
+      const [buffer, offset, size] = bindings.slice(i, i + 3);
+      entries.push({ binding: i / 3, resource: { buffer: this.objects[buffer], offset, size } });
+    }
+    const layout = this.objects[pipeline].getBindGroupLayout(0);
+    return this.#keep(this.device.createBindGroup({ layout, entries }));
+  }
+
+  /** @param {ArrayLike<number>} commands pipeline, bind group, x, y, z, again and again */
+  program(commands) {
+    return this.#keep(Int32Array.from(commands));
+  }
+
+  #encode(encoder, commands, repeats) {
+    const pass = encoder.beginComputePass();
+    for (let repeat = 0; repeat < repeats; repeat++) {
+      for (let i = 0; i < commands.length; i += COMMAND) {
+        pass.setPipeline(this.objects[commands[i]]);
+        pass.setBindGroup(0, this.objects[commands[i + 1]]);
+        pass.dispatchWorkgroups(commands[i + 2], commands[i + 3], commands[i + 4]);
+      }
+    }
+    pass.end();
+    this.counts.dispatches += (commands.length / COMMAND) * repeats;
+  }
+
+  #staged(size) {
+    const found = this.staging.findIndex((buffer) => buffer.size >= size);
+    if (found >= 0) return this.staging.splice(found, 1)[0];
+    const { GPUBufferUsage: usage } = globalThis;
+    return this.device.createBuffer({ size, usage: usage.MAP_READ | usage.COPY_DST, label: 'staging' });
+  }
+
+  /**
+   * One command buffer: the program `repeats` times, then the read-backs.
+   * @param {number[]} readbacks triples of buffer, offset, size
+   * @returns {number} ticket for `collect`
+   */
+  submit(program, repeats = 1, readbacks = []) {
+    this.check();
+    const encoder = this.device.createCommandEncoder();
+    if (program) this.#encode(encoder, this.objects[program], repeats);
+    let size = 0;
+    for (let i = 2; i < readbacks.length; i += 3) size += readbacks[i];
+    const staging = size ? this.#staged(size) : null;
+    for (let i = 0, at = 0; i < readbacks.length; i += 3) {
+      encoder.copyBufferToBuffer(this.objects[readbacks[i]], readbacks[i + 1], staging, at, readbacks[i + 2]);
+      at += readbacks[i + 2];
+    }
+    this.device.queue.submit([encoder.finish()]);
+    this.counts.submits++;
+    const ready = staging ? staging.mapAsync(globalThis.GPUMapMode.READ, 0, size) : this.device.queue.onSubmittedWorkDone();
+    ready.catch(() => {});
+    return this.#ticket({ ready, staging, size });
+  }
+
+  #ticket(entry) {
+    const ticket = this.#keep(null);
+    this.tickets.set(ticket, entry);
+    return ticket;
+  }
+
+  /** Waits for a submission. @returns {Promise<Uint8Array>} its read-backs, one after the other */
+  async collect(ticket) {
+    const { ready, staging, size } = this.tickets.get(ticket);
+    this.tickets.delete(ticket);
+    try {
+      await ready;
+    } catch (error) {
+      await Promise.race([this.lost, pause(1000)]);
+      this.check();
+      throw new BridgeError('DeviceLostError', `The GPU did not finish its work (${error.message}).`);
+    }
+    this.check();
+    if (!staging) return new Uint8Array(0);
+    this.counts.maps++;
+    const bytes = new Uint8Array(staging.getMappedRange(0, size)).slice();
+    staging.unmap();
+    this.staging.push(staging);
+    return bytes;
+  }
+
+  counters() {
+    return { ...this.counts };
+  }
+
+  close() {
+    this.device.destroy();
+  }
+}

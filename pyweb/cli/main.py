@@ -1,0 +1,120 @@
+"""The `pyweb` command: arguments in, one of the commands run, errors out as one line."""
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import pyweb
+from pyweb.cli.console import note
+from pyweb.cli.server import DEFAULT_PORT
+from pyweb.errors import PywebError, UsageError
+from pyweb.storage.registry import DEFAULT
+
+__all__ = ["main"]
+
+INTERRUPTED = 130
+
+
+class _Parser(argparse.ArgumentParser):
+    """Reports bad arguments the way every other error is reported."""
+
+    def error(self, message: str):
+        raise UsageError(f"{message[:1].upper()}{message[1:]}.", f"Run `{self.prog} --help`.")
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return number
+
+
+def _add_run_options(parser: argparse.ArgumentParser) -> None:
+    """What every command that starts a browser takes."""
+    parser.add_argument("--model", default=DEFAULT, help="short name, path or URL of a GGUF file")
+    parser.add_argument("--context", type=_positive, metavar="N", help="tokens of context")
+    parser.add_argument("--kv", choices=("f16", "f32"), help="storage of keys and values")
+    parser.add_argument("--json", action="store_true", help="one line of JSON on standard output")
+    parser.add_argument("--fresh", action="store_true", help="start with an empty, temporary browser profile")
+    parser.add_argument("--adapter", choices=("auto", "software", "hardware"), default="auto")
+    parser.add_argument("--checks", action="store_true", help="keep bounds checks on the software adapter")
+    parser.add_argument("--port", type=_positive, default=DEFAULT_PORT, help="of the local server")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="pyweb", description="A language model on the visitor's own GPU, in the browser.")
+    parser.add_argument("--version", action="version", version=f"pyweb {pyweb.__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def add(name: str, where: str, text: str) -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=text, description=text)
+        command.set_defaults(run=where)
+        return command
+
+    ask = add("ask", "ask:ask", "answer a question about a page, in a headless browser")
+    ask.add_argument("question")
+    ask.add_argument("--page", required=True, metavar="FILE_OR_URL")
+    ask.add_argument("--max-tokens", type=_positive, metavar="N", help="longest reply")
+    ask.add_argument("--mode", choices=("greedy", "loop"), help="read back each token, or each window")
+    ask.add_argument("--window", type=_positive, metavar="W", help="steps between read-backs in loop mode")
+    ask.add_argument("--budget", type=_positive, metavar="N", help="tokens of page text in the prompt")
+    _add_run_options(ask)
+
+    perplexity = add("perplexity", "ask:perplexity", "perplexity of a text's first tokens, in the browser")
+    perplexity.add_argument("--text", required=True, metavar="FILE")
+    perplexity.add_argument("--tokens", required=True, type=_positive, metavar="N")
+    _add_run_options(perplexity)
+
+    extract = add("extract", "extract:extract", "title, text and blocks of a page, without a browser")
+    extract.add_argument("page", metavar="PAGE.html[.gz]")
+    extract.add_argument("--url", default="", help="where the page is from")
+    extract.add_argument("--json", action="store_true")
+
+    serve = add("serve", "serve:serve", "serve the site on this machine")
+    serve.add_argument("--port", type=_positive, default=DEFAULT_PORT)
+    serve.add_argument("--model", action="append", metavar="M", help="offer this model; repeatable")
+
+    site = add("site", "serve:site", "write the site as a folder of static files")
+    site.add_argument("--out", required=True, metavar="DIR")
+    site.add_argument("--model", action="append", metavar="M", help="include this model; repeatable")
+
+    models = add("models", "models:models", "known models, or a description of a model file")
+    models.add_argument("--inspect", metavar="FILE")
+    models.add_argument("--context", type=_positive, default=4096, metavar="N", help="of the memory estimate")
+    models.add_argument("--json", action="store_true")
+
+    fetch = add("fetch", "models:fetch", "get a known model into the cache")
+    fetch.add_argument("model")
+
+    add("setup", "setup:setup", "fetch the browser's runtime parts and the embedded model")
+    return parser
+
+
+def _terminate(*_) -> None:
+    """SIGTERM ends the command like Ctrl-C, so that its browser ends too."""
+    raise KeyboardInterrupt
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command and gives its exit status: 0, 1 after an error, 130 when interrupted."""
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        options = _parser().parse_args(arguments)
+        module, _, function = options.run.partition(":")
+        getattr(import_module(f"pyweb.cli.{module}"), function)(options)
+    except KeyboardInterrupt:
+        note("Interrupted.")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read the output has left; nothing more can be said to them.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except PywebError as error:
+        if os.environ.get("PYWEB_DEBUG"):
+            raise
+        note(f"{error.name}: {error}")
+        return 1
+    return 0

@@ -1,0 +1,40 @@
+"""`pyweb serve` and `pyweb site`: the same site, from a local server or as a folder."""
+
+from argparse import Namespace
+from pathlib import Path
+
+from pyweb.cli.console import Progress, note
+from pyweb.cli.layout import Layout
+from pyweb.cli.runner import local_model
+from pyweb.cli.server import LocalServer
+from pyweb.errors import UsageError
+from pyweb.storage.registry import DEFAULT
+
+__all__ = ["serve", "site"]
+
+
+def _layout(names: list[str]) -> Layout:
+    """The site with the local models of these names."""
+    progress = Progress()
+    found = [local_model(name, progress) for name in names]
+    progress.finish()
+    return Layout({path.name: path for path in found if path})
+
+
+def serve(options: Namespace) -> None:
+    """Serves the site on this machine until it is interrupted."""
+    layout = _layout(options.model or [DEFAULT])
+    with LocalServer(layout.resolve, options.port) as server:
+        if server.port != options.port:
+            note(f"Port {options.port} is taken.")
+        note(f"Open {server.url} in a browser with WebGPU; Ctrl-C ends.")
+        server.wait()
+
+
+def site(options: Namespace) -> None:
+    """Writes the site as a folder of static files."""
+    target = Path(options.out)
+    if target.exists() and not target.is_dir():
+        raise UsageError(f"{target} is not a folder.")
+    _layout(options.model or []).write(target)
+    note(f"The site is in {target}: any web server can serve it.")

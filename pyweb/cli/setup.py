@@ -1,0 +1,50 @@
+"""`pyweb setup`: a browser, the runtime parts and the embedded model; what is there is left alone."""
+
+import os
+import shutil
+import subprocess
+import sys
+from argparse import Namespace
+
+from pyweb.cli import model_files, runtime
+from pyweb.cli.browser import find_browser
+from pyweb.cli.console import Progress, note
+from pyweb.errors import BrowserError
+from pyweb.storage import registry
+
+__all__ = ["setup"]
+
+
+def setup(options: Namespace) -> None:
+    """Prepares everything that the other commands need.
+
+    Raises:
+        NetworkError, IntegrityError, SetupError: a part could not be had.
+    """
+    progress = Progress()
+    _browser(progress)
+    runtime.prepare(progress)
+    model_files.fetch(registry.find(registry.DEFAULT), progress)
+    progress.finish()
+
+
+def _browser(progress: Progress) -> None:
+    """Installs Debian's Chromium where no browser is found, else says what to install and goes on."""
+    try:
+        find_browser()
+        return
+    except BrowserError:
+        pass
+    if not (sys.platform == "linux" and shutil.which("apt-get") and os.geteuid() == 0):
+        note("No Chrome or Chromium was found: install one, it is needed to ask questions headless.")
+        return
+    progress.update("browser", text="installing chromium with apt")
+    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+    for arguments in (["update"], ["install", "-y", "--no-install-recommends", "chromium"]):
+        subprocess.run(
+            ["apt-get", *arguments], env=environment, capture_output=True, stdin=subprocess.DEVNULL
+        )
+    try:
+        find_browser()
+    except BrowserError:
+        note("Chromium could not be installed with apt: install Chrome or Chromium by hand.")

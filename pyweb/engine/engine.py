@@ -1,0 +1,265 @@
+"""A loaded model: prefill, the windowed decoding loop, perplexity and the width check."""
+
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+
+from pyweb.device import Device, Source
+from pyweb.engine.programs import Programs
+from pyweb.errors import PromptTooLongError, StoppedError, UsageError
+from pyweb.kernels.tuning import Tuning, choose_tuning
+from pyweb.models import Decoder, decoder_of
+from pyweb.plan.buffers import Buffers, allocate, rope_table
+from pyweb.plan.control import READBACK_BYTES, STATE, State, initial_state, parse_state, request_bytes
+from pyweb.plan.dispatch import Assembler
+from pyweb.plan.step import StepPlan
+from pyweb.plan.weights import plan_weights
+from pyweb.weights import GGUF
+
+__all__ = ["DEFAULT_CONTEXT", "DEFAULT_WINDOW", "Engine", "Generation", "MODES"]
+
+DEFAULT_CONTEXT = 4096
+DEFAULT_WINDOW = 4
+MODES = ("greedy", "loop")
+_PREFILL_WIDTH = 32
+
+Report = Callable[[int, int], None]
+
+
+def _ignore(done: int, total: int) -> None:
+    pass
+
+
+@dataclass
+class Generation:
+    """A reply and what it took. Times in seconds."""
+
+    ids: list[int] = field(default_factory=list)
+    finish_reason: str = ""
+    mode: str = ""
+    steps: int = 0
+    widths: Counter = field(default_factory=Counter)
+    prefill_time: float = 0.0
+    first_token_time: float = 0.0
+    decode_time: float = 0.0
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Tokens after the first over the time since the first."""
+        rest = self.decode_time
+        return (len(self.ids) - 1) / rest if len(self.ids) > 1 and rest > 0 else 0.0
+
+
+class Engine:
+    """One model on one device. Not reentrant: one request at a time."""
+
+    def __init__(self, device: Device, decoder: Decoder, plan: StepPlan, programs: Programs):
+        self.device, self.decoder, self._plan, self._programs = device, decoder, plan, programs
+        self._buffers: Buffers = plan.buffers
+
+    @classmethod
+    async def load(
+        cls,
+        device: Device,
+        source: Source,
+        gguf: GGUF,
+        *,
+        context: int | None = None,
+        kv_f16: bool = True,
+        tuning: Tuning | None = None,
+        on_progress: Report = _ignore,
+        before_tables: Callable | None = None,
+        signal: object = None,
+    ) -> "Engine":
+        """Streams a model's weights to the GPU.
+
+        Args:
+            context: tokens of prompt and reply together; 4,096 or the model's own where less.
+            kv_f16: keep keys and values as f16, else f32.
+            before_tables: awaited when numpy is needed for the first time.
+
+        Raises:
+            ModelFileError, UnknownModelError, GPUOutOfMemoryError, NetworkError, IntegrityError, StoppedError.
+        """
+        decoder = decoder_of(gguf)
+        tuning = tuning or choose_tuning(device.info)
+        context = min(context or DEFAULT_CONTEXT, decoder.context)
+        assembler = Assembler(device)
+        weights = await plan_weights(device, assembler, gguf, decoder)
+        buffers = await allocate(device, decoder, tuning, context, kv_f16)
+        await device.load(source, weights.steps, on_progress, signal)
+        for buffer in weights.scratch:
+            device.destroy(buffer)
+        if before_tables:
+            await before_tables()
+        device.write(buffers.rope.buffer, 0, rope_table(decoder, buffers.slots))
+        plan = StepPlan(decoder, tuning, weights, buffers)
+        return cls(device, decoder, plan, Programs(device, assembler, plan))
+
+    @property
+    def context(self) -> int:
+        """Tokens of prompt and reply that fit."""
+        return self._buffers.slots - 32
+
+    @property
+    def tuning(self) -> Tuning:
+        return self._plan.tuning
+
+    @property
+    def memory(self) -> dict[str, int]:
+        """Bytes on the GPU of weights and KV cache."""
+        return {"weights": self._plan.weights.bytes, "kv_cache": self._buffers.kv_bytes}
+
+    async def generate(
+        self,
+        prompt: Sequence[int],
+        *,
+        max_tokens: int = 512,
+        stops: Sequence[int] = (),
+        mode: str = "loop",
+        window: int = DEFAULT_WINDOW,
+        on_tokens: Callable[[list[int]], None] = lambda ids: None,
+        on_prefill: Report = _ignore,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> Generation:
+        """Decodes a reply to `prompt`. Its ids don't depend on the mode or the window.
+
+        Args:
+            mode: "greedy" reads back after every token, "loop" once a window.
+            window: steps of a window in "loop".
+            stops: token ids that end the reply; they are not part of it.
+            on_tokens: called with new ids as they arrive.
+            stopped: asked between windows; True ends the reply with finish_reason "cancelled".
+
+        Raises:
+            PromptTooLongError: the prompt leaves no room for a reply.
+            UsageError: an option that makes no sense.
+        """
+        self._check_request(prompt, max_tokens, mode, window)
+        window, depth = (1, 1) if mode == "greedy" else (window, 2)
+        start = perf_counter()
+        self._begin(prompt, max_tokens, stops)
+        await self._prefill(len(prompt), _PREFILL_WIDTH, on_prefill, stopped)
+        result = Generation(mode=mode, prefill_time=perf_counter() - start)
+        await self._decode(result, len(prompt), window, depth, on_tokens, stopped)
+        if result.ids and result.ids[-1] in stops and result.finish_reason == "stop":
+            result.ids.pop()
+        return result
+
+    async def perplexity_sum(self, ids: Sequence[int], on_progress: Report = _ignore) -> float:
+        """Sum of the negative log-likelihoods of tokens 2 to the last, in nats."""
+        import struct
+
+        if not 2 <= len(ids) <= self.context:
+            raise UsageError(f"Perplexity needs 2 to {self.context} tokens, not {len(ids)}.")
+        self._begin(ids, 1, ())
+        await self._prefill(len(ids), _PREFILL_WIDTH, on_progress, lambda: False, "likelihood")
+        size = (len(ids) - 1) * 4
+        data = await self.device.collect(self.device.submit(0, 1, (self._buffers.nll.buffer, 0, size)))
+        return sum(struct.unpack(f"<{len(ids) - 1}f", data))
+
+    async def trace(self, ids: Sequence[int], width: int) -> tuple[list[bytes], list[bytes]]:
+        """Logits of every position but the last and the KV cache of every layer, for `ids` in steps of `width`."""
+        self._begin(ids, 1, ())
+        row, logits = self.decoder.vocabulary * 4, []
+        count = len(ids) - 1
+        for first in range(0, count, width):
+            nodes = min(width, count - first)
+            program = await self._programs.prefill(width, first + width, "logits")
+            ticket = self.device.submit(program, 1, (self._buffers.logits.buffer, 0, nodes * row))
+            data = await self.device.collect(ticket)
+            logits += [data[i * row : (i + 1) * row] for i in range(nodes)]
+        return logits, [await self._committed(layer, count) for layer in range(self.decoder.layers)]
+
+    async def _committed(self, layer: int, count: int) -> bytes:
+        """Keys and values of the first `count` positions of a layer."""
+        kv, d = self._buffers.kv[layer], self.decoder
+        run = self._buffers.slots * d.head_size * (2 if self._buffers.kv_f16 else 4)
+        size = count * run // self._buffers.slots
+        readbacks = [number for head in range(2 * d.kv_heads) for number in (kv.buffer, head * run, size)]
+        return await self.device.collect(self.device.submit(0, 1, readbacks))
+
+    def _check_request(self, prompt: Sequence[int], max_tokens: int, mode: str, window: int) -> None:
+        if mode not in MODES:
+            raise UsageError(f"The mode {mode!r} is unknown; there are {' and '.join(MODES)}.")
+        if not 1 <= window <= 32:
+            raise UsageError(f"A window has 1 to 32 steps, not {window}.")
+        if max_tokens < 1:
+            raise UsageError(f"A reply has at least one token, not {max_tokens}.")
+        if not prompt:
+            raise UsageError("The prompt is empty.")
+        if len(prompt) >= self.context:
+            raise PromptTooLongError(f"The prompt has {len(prompt)} tokens, the context holds {self.context}.")
+
+    def _begin(self, prompt: Sequence[int], max_tokens: int, stops: Sequence[int]) -> None:
+        b = self._buffers
+        ids = b"".join(int(token).to_bytes(4, "little") for token in prompt)
+        self.device.write(b.context.buffer, 0, ids)
+        self.device.write(b.request.buffer, 0, request_bytes(max_tokens, self.context, len(prompt), stops))
+        self.device.write(b.control.buffer, STATE, initial_state(0, len(prompt)))
+
+    async def _prefill(
+        self, count: int, width: int, on_progress: Report, stopped: Callable[[], bool], head: str = ""
+    ) -> None:
+        """All tokens but the last in chunks, one submission each, two in flight; then the last one becomes node 0."""
+        pending: deque[tuple[int, int]] = deque()
+        total = count - 1
+        for first in range(0, total, width):
+            program = await self._programs.prefill(width, first + width, head)
+            pending.append((self.device.submit(program), min(first + width, total)))
+            if len(pending) == 2:
+                ticket, done = pending.popleft()
+                await self.device.collect(ticket)
+                on_progress(done, total)
+                if stopped():
+                    break
+        while pending:
+            ticket, done = pending.popleft()
+            await self.device.collect(ticket)
+            on_progress(done, total)
+        if stopped():
+            raise StoppedError("The reply was stopped before its first token.")
+        self.device.submit(await self._programs.prefill(width, 0))
+
+    async def _decode(
+        self,
+        result: Generation,
+        prompt_length: int,
+        window: int,
+        depth: int,
+        on_tokens: Callable[[list[int]], None],
+        stopped: Callable[[], bool],
+    ) -> None:
+        """Submits window k + 1 before it reads window k; `depth` windows are in flight."""
+        readback = (self._buffers.control.buffer, STATE, READBACK_BYTES)
+        pending: deque[int] = deque()
+        submitted, first_at, start = 0, 0.0, perf_counter()
+        while not result.finish_reason:
+            while len(pending) < depth:
+                bound = min(prompt_length + (submitted + 1) * window, self.context)
+                program = await self._programs.window(1, window, bound)
+                pending.append(self.device.submit(program, 1, readback))
+                submitted += 1
+            state = parse_state(await self.device.collect(pending.popleft()))
+            new = self._take(result, state)
+            if not first_at and result.ids:
+                first_at = perf_counter()
+                result.first_token_time = first_at - start
+            if new:
+                on_tokens(new)
+            if not result.finish_reason and stopped():
+                result.finish_reason = "cancelled"
+        result.decode_time = perf_counter() - first_at
+        while pending:
+            await self.device.collect(pending.popleft())
+
+    def _take(self, result: Generation, state: State) -> list[int]:
+        """Moves a window's news into the result."""
+        new = state.tokens(len(result.ids))
+        result.ids += new
+        for _accepted, _match, width in state.records(result.steps):
+            result.widths[width] += 1
+        result.steps = state.steps
+        result.finish_reason = state.finish_reason or ""
+        return new[:-1] if result.finish_reason == "stop" else new

@@ -1,0 +1,48 @@
+"""The programs of a loaded model, built when first needed."""
+
+from pyweb.device import Device
+from pyweb.plan.dispatch import Assembler, Dispatch
+from pyweb.plan.step import StepPlan
+
+__all__ = ["Programs"]
+
+
+class Programs:
+    """Programs by what they run and by the bound of their attention grid."""
+
+    def __init__(self, device: Device, assembler: Assembler, plan: StepPlan):
+        self._device, self._assembler, self._plan = device, assembler, plan
+        self._made: dict[tuple, int] = {}
+
+    async def prefill(self, width: int, length: int, head: str = "") -> int:
+        """A prefill chunk whose positions lie below `length`; length 0 only commits the last chunk.
+
+        `head` adds "logits" of all nodes, or "likelihood" of the tokens behind them.
+        """
+        chunks = self._plan.chunks(length) if length else 0
+        return await self._program(("prefill", width, chunks, head), self._prefill, width, chunks, head)
+
+    async def window(self, width: int, steps: int, length: int) -> int:
+        """A window of decode steps whose positions lie below `length`."""
+        chunks = self._plan.chunks(length)
+        return await self._program(("window", width, chunks, steps), self._window, width, chunks, steps)
+
+    async def _program(self, key: tuple, make, *args: object) -> int:
+        if key not in self._made:
+            self._made[key] = await self._assembler.program(make(*args))
+        return self._made[key]
+
+    def _prefill(self, width: int, chunks: int, head: str) -> list[Dispatch]:
+        plan = self._plan
+        out = [plan.prefill_step(width)]
+        if chunks:
+            out += plan.forward(width, chunks)
+        if head:
+            out += plan.head(width)
+        if head == "likelihood":
+            out.append(plan.likelihood(width))
+        return out
+
+    def _window(self, width: int, chunks: int, steps: int) -> list[Dispatch]:
+        plan = self._plan
+        return [*plan.forward(width, chunks), *plan.head(width), *plan.choose(width)] * steps

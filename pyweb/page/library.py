@@ -1,0 +1,115 @@
+"""Imports trafilatura, with stand-ins for the dependencies that extraction never calls.
+
+trafilatura 2.3.1 imports its crawler, its date finder and its URL tools together
+with the extractor. In Pyodide these would cost 11 MB of wheels (babel, dateparser,
+tld, ...) and sockets that aren't there, and none of them runs when a document is
+extracted without URL and without metadata, which is how `bare_body` calls it.
+"""
+
+import importlib
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+
+from lxml.etree import LxmlError, _Element
+from lxml.html import HtmlElement, HTMLParser, document_fromstring
+
+__all__ = ["bare_body", "parse"]
+
+# Module -> names that are imported from it. Only modules that can't be imported are
+# stood in for: the real ones aren't called either, so results are equal, and a host
+# process keeps a trafilatura that can still download.
+STAND_INS = {
+    "courlan": (
+        "extract_domain",
+        "fix_relative_urls",
+        "get_base_url",
+        "is_valid_url",
+        "normalize_url",
+        "validate_url",
+    ),
+    "htmldate": ("find_date",),
+    "urllib3": (),
+    "urllib3.response": ("HTTPResponse",),
+    "lxml.html.clean": ("Cleaner",),
+    "trafilatura.downloads": ("fetch_response", "fetch_url"),
+}
+# trafilatura.downloads can't be probed before trafilatura itself: it goes with these.
+_DOWNLOAD_NEEDS = ("courlan", "urllib3", "certifi")
+
+
+def _importable(name: str) -> bool:
+    try:
+        importlib.import_module(name)
+    except ImportError:
+        return False
+    return True
+
+
+def _missing() -> list[str]:
+    missing = [name for name in STAND_INS if name != "trafilatura.downloads" and not _importable(name)]
+    if not all(map(_importable, _DOWNLOAD_NEEDS)):
+        missing.append("trafilatura.downloads")
+    return missing
+
+
+def _stand_in(name: str) -> ModuleType:
+    module = ModuleType(name, "Stands in for a module that extraction never calls.")
+    for attribute in STAND_INS[name]:
+        # A class, since HTTPResponse is used in isinstance() and in a type union.
+        setattr(module, attribute, type(attribute, (), {}))
+    return module
+
+
+@contextmanager
+def _stand_ins() -> Iterator[None]:
+    """Puts stand-ins into `sys.modules` for one import, and takes them out again."""
+    missing = _missing()
+    sys.modules.update({name: _stand_in(name) for name in missing})
+    try:
+        yield
+    finally:
+        for name in missing:
+            sys.modules.pop(name, None)
+
+
+def _load() -> tuple[ModuleType, ModuleType]:
+    if "trafilatura" not in sys.modules:
+        with _stand_ins():
+            importlib.import_module("trafilatura")
+        # It reports every page without an article as an error; we have our own way on.
+        logging.getLogger("trafilatura").addHandler(logging.NullHandler())
+        logging.getLogger("trafilatura").propagate = False
+    return sys.modules["trafilatura.core"], sys.modules["trafilatura.utils"]
+
+
+_core, _utils = _load()
+
+
+def bare_body(tree: HtmlElement, precision: bool = True) -> _Element | None:
+    """Main content of a parsed page as trafilatura's TEI-like tree, or None where it finds none.
+
+    Args:
+        tree: the document's root; not modified.
+        precision: rather leave a doubtful part out than take it in.
+    """
+    try:
+        document = _core.bare_extraction(
+            tree, favor_precision=precision, include_comments=False, include_tables=True
+        )
+    except Exception:  # noqa: BLE001 - arbitrary pages reach corners of the library; the walk takes over
+        return None
+    return None if document is None else document.body
+
+
+def parse(html: str) -> HtmlElement:
+    """Document element of any text; one without content where there is nothing to parse."""
+    # Lone surrogates can't be encoded; libxml2 reads bytes with a stated encoding best.
+    repaired = _utils.repair_faulty_html(html, html[:50].lower()).encode("utf-8", "replace")
+    parser = HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True)
+    try:
+        return document_fromstring(repaired, parser=parser)
+    except LxmlError:
+        return document_fromstring("<html><body></body></html>")

@@ -1,0 +1,160 @@
+"""The dispatches of a decoder's step: forward over N nodes, choice, acceptance; and the chunks of a prefill."""
+
+from dataclasses import dataclass
+
+from pyweb.kernels.tuning import Tuning
+from pyweb.models import Decoder
+from pyweb.plan.buffers import SEGMENT, Buffers
+from pyweb.plan.control import RECORDS, RING
+from pyweb.plan.dispatch import Binding, Dispatch, Kernel
+from pyweb.plan.weights import PackedMatrix, WeightPlan
+
+__all__ = ["StepPlan"]
+
+
+def _ceil(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+@dataclass(frozen=True)
+class StepPlan:
+    """Builds dispatch lists for one loaded model.
+
+    `chunks` arguments bound the attention grid: chunks of positions that can be visible in that step. They change no bit.
+    """
+
+    decoder: Decoder
+    tuning: Tuning
+    weights: WeightPlan
+    buffers: Buffers
+
+    def chunks(self, length: int) -> int:
+        """Grid bound for nodes at positions below `length`: a power of two of chunks, so that few programs exist."""
+        needed = _ceil(length, self.tuning.chunk)
+        return min(1 << (needed - 1).bit_length(), _ceil(self.buffers.slots, self.tuning.chunk))
+
+    def prefill_step(self, width: int) -> Dispatch:
+        """Commits the chunk before and lays out the next one of `width` nodes."""
+        b = self.buffers
+        return Dispatch(Kernel.of("prefill", WIDTH=width), (b.control, b.request, b.context), (1, 1, 1))
+
+    def forward(self, width: int, chunks: int) -> list[Dispatch]:
+        """Embedding and all layers: keys and values into the cache, `hidden` holds the last layer's output."""
+        out = [self._embed(width)]
+        for layer in range(self.decoder.layers):
+            out += self._layer(layer, width, chunks)
+        return out
+
+    def head(self, width: int) -> list[Dispatch]:
+        """Final norm and logits of all nodes."""
+        b = self.buffers
+        norm = self.weights.vectors[self.decoder.final_norm.name]
+        head = self.weights.matrices["head"]
+        return [self._norm(norm, b.hidden[0], width), self._product(head, b.x_hidden, b.logits, None, width)]
+
+    def choose(self, width: int) -> list[Dispatch]:
+        """Greedy choice and the end of the step."""
+        b, vocabulary = self.buffers, self.decoder.vocabulary
+        segments = _ceil(vocabulary, SEGMENT)
+        threads = 1 if self.tuning.barrier_free else 256
+        choose = Kernel.of("choose", M=vocabulary, SEGMENT=SEGMENT)
+        accept = Kernel.of("accept", SEGMENTS=segments, THREADS=threads, RECORDS=RECORDS, RING=RING)
+        return [
+            Dispatch(choose, (b.control_head, b.logits, b.best), (_ceil(segments, 64), width, 1)),
+            Dispatch(accept, (b.control, b.best, b.request, b.context), (1, 1, 1)),
+        ]
+
+    def likelihood(self, width: int) -> Dispatch:
+        """Negative log-likelihoods of the tokens that follow the nodes."""
+        b = self.buffers
+        threads = 4 if self.tuning.barrier_free else 256
+        kernel = Kernel.of("nll", M=self.decoder.vocabulary, THREADS=threads)
+        return Dispatch(kernel, (b.control_head, b.logits, b.context, b.nll), (width, 1, 1))
+
+    def _embed(self, width: int) -> Dispatch:
+        table = self.weights.matrices["embedding"]
+        kernel = Kernel.of("embed", K=table.columns, BITS=table.layout.bits)
+        bindings = (self.buffers.control_head, table.codes, table.scales, self.buffers.hidden[0])
+        return Dispatch(kernel, bindings, (_ceil(table.columns // 4, 64), width, 1))
+
+    def _layer(self, layer: int, width: int, chunks: int) -> list[Dispatch]:
+        b, d = self.buffers, self.decoder
+        matrices = {role: self.weights.matrices[matrix.name] for role, matrix in d.matrices[layer].items()}
+        norms = {role: self.weights.vectors[vector.name] for role, vector in d.vectors[layer].items()}
+        return [
+            self._norm(norms["attn_norm"], b.hidden[0], width),
+            self._qkv(matrices["qkv"], b.kv[layer], width),
+            *self._attention(b.kv[layer], width, chunks),
+            self._product(matrices["output"], b.x_attention, b.hidden[1], b.hidden[0], width),
+            self._norm(norms["ffn_norm"], b.hidden[1], width),
+            *self._gate_up(matrices["gate_up"], width),
+            self._product(matrices["down"], b.x_feed_forward, b.hidden[0], b.hidden[1], width),
+        ]
+
+    def _norm(self, weight: Binding, hidden: Binding, width: int) -> Dispatch:
+        d, t = self.decoder, self.tuning
+        values = {"K": d.hidden, "EPS": d.norm_eps, "THREADS": t.norm_threads, "LANES": 1 if t.barrier_free else 2}
+        grid = (_ceil(d.hidden // 32, t.norm_threads), width, 1) if t.barrier_free else (width, 1, 1)
+        bindings = (self.buffers.control_head, hidden, weight, self.buffers.x_hidden)
+        return Dispatch(Kernel.of("norm_quantize", **values), bindings, grid)
+
+    def _matrix_values(self, matrix: PackedMatrix, width: int, rows: int) -> dict[str, object]:
+        return {
+            "K": matrix.columns,
+            "BITS": matrix.layout.bits,
+            "LANES": self.tuning.lanes(matrix.columns),
+            "THREADS": self.tuning.threads,
+            "TOKENS": self.tuning.token_tile(width),
+            "ROWS": rows,
+        }
+
+    def _grid(self, items: int, values: dict[str, object], width: int) -> tuple[int, int, int]:
+        """Workgroups for `items` row groups (one of them for LANES threads) and all token tiles."""
+        return (_ceil(items * values["LANES"], values["THREADS"]), _ceil(width, values["TOKENS"]), 1)
+
+    def _qkv(self, matrix: PackedMatrix, kv: Binding, width: int) -> Dispatch:
+        b, d = self.buffers, self.decoder
+        values = self._matrix_values(matrix, width, 2) | self._head_values()
+        values |= {"ROPE_PAIRS": d.rope_pairs, "BIAS": False}
+        bindings = (b.control_head, b.x_hidden, matrix.codes, matrix.scales, b.rope, b.q, kv)
+        return Dispatch(Kernel.of("qkv", **values), bindings, self._grid(matrix.rows // 2, values, width))
+
+    def _head_values(self) -> dict[str, object]:
+        d, b = self.decoder, self.buffers
+        sizes = {"HEADS": d.heads, "KV_HEADS": d.kv_heads, "HEAD_SIZE": d.head_size}
+        return sizes | {"SLOTS": b.slots, "KV_F16": b.kv_f16}
+
+    def _attention(self, kv: Binding, width: int, chunks: int) -> list[Dispatch]:
+        b, d, t = self.buffers, self.decoder, self.tuning
+        lanes, size = (1 if t.barrier_free else 2), d.heads * d.head_size
+        values = self._head_values() | {"CHUNK": t.chunk, "LANES": lanes, "THREADS": t.norm_threads}
+        attention = Kernel.of("attention", SCALE=d.head_size**-0.5, **values)
+        grid = (_ceil(d.heads * chunks, t.norm_threads), width, 1) if t.barrier_free else (d.kv_heads, chunks, width)
+        per_group = t.norm_threads if t.barrier_free else 2
+        merge_grid = (_ceil(size // 32, per_group), width, 1)
+        return [
+            Dispatch(attention, (b.control_head, b.q, kv, b.partial), grid),
+            Dispatch(Kernel.of("attention_merge", **values), (b.control_head, b.partial, b.x_attention), merge_grid),
+        ]
+
+    def _product(
+        self, matrix: PackedMatrix, x: Binding, out: Binding, residual: Binding | None, width: int
+    ) -> Dispatch:
+        rows = 1 if self.tuning.barrier_free else 2
+        values = self._matrix_values(matrix, width, rows) | {"M": matrix.rows, "RESIDUAL": residual is not None}
+        bindings = (self.buffers.control_head, x, matrix.codes, matrix.scales, out, *([residual] if residual else []))
+        return Dispatch(Kernel.of("matvec", **values), bindings, self._grid(_ceil(matrix.rows, rows), values, width))
+
+    def _gate_up(self, matrix: PackedMatrix, width: int) -> list[Dispatch]:
+        b, t, rows = self.buffers, self.tuning, self.decoder.feed_forward
+        values = self._matrix_values(matrix, width, 2) | {"M": rows}
+        inputs = (b.control_head, b.x_hidden, matrix.codes, matrix.scales)
+        kernel = Kernel.of("gate_up", **values)
+        tiles = _ceil(width, values["TOKENS"])
+        if not t.barrier_free:
+            return [Dispatch(kernel, (*inputs, b.x_feed_forward), (rows // 32, tiles, 1))]
+        quantize = Kernel.of("quantize", K=rows, THREADS=t.threads)
+        return [
+            Dispatch(kernel, (*inputs, b.feed_forward), (_ceil(rows, t.threads), tiles, 1)),
+            Dispatch(quantize, (b.control_head, b.feed_forward, b.x_feed_forward), (_ceil(rows // 32, t.threads), width, 1)),
+        ]

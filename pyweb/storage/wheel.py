@@ -1,0 +1,68 @@
+"""The pyweb wheel for the browser, built from a checkout or an installed wheel without any build tool."""
+
+import base64
+import hashlib
+import io
+import zipfile
+from pathlib import Path
+
+import pyweb
+from pyweb import resources
+from pyweb.storage import files, paths
+
+__all__ = ["make_wheel", "wheel_members"]
+
+# The browser has no use for them: they start browsers and servers, or are served beside the wheel.
+LEFT_OUT = ("cli", "_data", "__pycache__")
+
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+def wheel_members() -> dict[str, bytes]:
+    """The wheel's files by name, without its metadata: the package's Python files and the shaders."""
+    package = Path(pyweb.__file__).parent
+    members = {}
+    for path in sorted(package.rglob("*.py")):
+        inside = path.relative_to(package)
+        if not set(inside.parts) & set(LEFT_OUT) and inside.name != "__main__.py":
+            members[f"pyweb/{inside.as_posix()}"] = path.read_bytes()
+    shaders = resources.folder("shaders")
+    for path in sorted(shaders.rglob("*")):
+        if path.is_file() and not path.name.startswith("."):
+            members[f"pyweb/_data/shaders/{path.relative_to(shaders).as_posix()}"] = path.read_bytes()
+    return members
+
+
+def make_wheel() -> Path:
+    """Path of the wheel of the package as it is now; built again when any file changed."""
+    name = f"pyweb-{pyweb.__version__}"
+    content = _zip(_with_metadata(name, wheel_members()))
+    digest = hashlib.sha256(content).hexdigest()
+    target = paths.wheels() / digest[:16] / f"{name}-py3-none-any.whl"
+    if not target.is_file():
+        with files.whole_file(target) as file:
+            file.write(content)
+    return target
+
+
+def _with_metadata(name: str, members: dict[str, bytes]) -> dict[str, bytes]:
+    info = f"{name}.dist-info"
+    metadata = f"Metadata-Version: 2.1\nName: pyweb\nVersion: {pyweb.__version__}\n"
+    wheel = "Wheel-Version: 1.0\nGenerator: pyweb\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    members = members | {f"{info}/METADATA": metadata.encode(), f"{info}/WHEEL": wheel.encode()}
+    rows = [f"{path},sha256={_record_digest(data)},{len(data)}\n" for path, data in members.items()]
+    record = f"{info}/RECORD"
+    return members | {record: "".join([*rows, f"{record},,\n"]).encode()}
+
+
+def _record_digest(data: bytes) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+
+
+def _zip(members: dict[str, bytes]) -> bytes:
+    """The same members give the same bytes, so that the digest names the content."""
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            archive.writestr(zipfile.ZipInfo(name, _EPOCH), data, zipfile.ZIP_DEFLATED)
+    return target.getvalue()

@@ -1,0 +1,114 @@
+"""The device of the kernel tests: the project's own bridge under Dawn, in one persistent node process."""
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pyweb import errors
+from pyweb.errors import PywebError
+
+__all__ = ["DawnDevice", "FileSource", "dawn_package"]
+
+_SWIFTSHADER = ("/usr/lib/chromium/vk_swiftshader_icd.json", "/usr/lib64/chromium-browser/vk_swiftshader_icd.json")
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+def dawn_package() -> Path:
+    """index.js of npm's `webgpu`, installed by `make test`."""
+    modules = Path(os.environ.get("PYWEB_NODE_MODULES", _ROOT / "node_modules"))
+    return modules / "webgpu" / "index.js"
+
+
+def _environment() -> dict[str, str]:
+    """SwiftShader and the Vulkan loader as Chromium carries them."""
+    icd = next((Path(path) for path in _SWIFTSHADER if Path(path).exists()), None)
+    if icd is None:
+        return dict(os.environ)
+    libraries = ":".join(filter(None, [os.environ.get("LD_LIBRARY_PATH"), str(icd.parent)]))
+    return os.environ | {"VK_ICD_FILENAMES": str(icd), "LD_LIBRARY_PATH": libraries}
+
+
+class FileSource:
+    """A model file on disk."""
+
+    def __init__(self, device: "DawnDevice", path: Path | str):
+        self._device, self.path = device, str(path)
+        self.size = device.call("size", self.path)
+
+    async def read(self, offset: int, length: int) -> bytes:
+        return base64.b64decode(self._device.call("read", self.path, offset, length))
+
+
+class DawnDevice:
+    """`pyweb.device.base.Device` over a pipe; every call waits for its answer."""
+
+    def __init__(self):
+        node = os.environ.get("PYWEB_NODE") or shutil.which("node")
+        self._process = subprocess.Popen(
+            [node, str(Path(__file__).with_name("dawn_worker.mjs")), str(dawn_package())],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=_environment(),
+        )
+        described = self.call("describe")
+        self.info, self.limits = described["info"], described["limits"]
+
+    def call(self, method: str, *args: object):
+        self._process.stdin.write(json.dumps({"method": method, "args": args}) + "\n")
+        self._process.stdin.flush()
+        answer = json.loads(self._answer())
+        if "error" in answer:
+            known = getattr(errors, answer["error"], PywebError)
+            raise known(answer["message"])
+        return answer["result"]
+
+    def _answer(self) -> str:
+        """The next line of JSON; Dawn prints its own warnings between."""
+        for line in self._process.stdout:
+            if line.startswith("{"):
+                return line
+            print(line, end="", file=sys.stderr)
+        raise RuntimeError("the Dawn process ended")
+
+    async def buffer(self, size: int, label: str = "") -> int:
+        return self.call("buffer", size, label)
+
+    def write(self, buffer: int, offset: int, data: bytes) -> None:
+        self.call("write", buffer, offset, base64.b64encode(bytes(data)).decode())
+
+    def destroy(self, buffer: int) -> None:
+        self.call("destroy", buffer)
+
+    async def compile(self, shaders: Sequence[tuple[str, str]]) -> list[int]:
+        return self.call("compile", shaders)
+
+    def bind(self, pipeline: int, bindings: Sequence[int]) -> int:
+        return self.call("bind", pipeline, list(bindings))
+
+    def program(self, commands: Sequence[int]) -> int:
+        return self.call("program", list(commands))
+
+    def submit(self, program: int, repeats: int = 1, readbacks: Sequence[int] = ()) -> int:
+        return self.call("submit", program, repeats, list(readbacks))
+
+    async def collect(self, ticket: int) -> bytes:
+        return base64.b64decode(self.call("collect", ticket))
+
+    async def load(
+        self, source: FileSource, steps: Sequence[int], on_progress: Callable[[int, int], None], signal: object = None
+    ) -> None:
+        self.call("load", source.path, list(steps))
+        on_progress(source.size, source.size)
+
+    def counters(self) -> dict[str, int]:
+        return self.call("counters")
+
+    def close(self) -> None:
+        self._process.stdin.close()
+        self._process.wait(10)
