@@ -97,6 +97,11 @@ class Engine:
         plan = StepPlan(decoder, tuning, weights, buffers)
         return cls(device, decoder, plan, Programs(device, assembler, plan))
 
+    async def compile(self) -> None:
+        """Compiles what a first question needs, so that it doesn't wait for it."""
+        await self._programs.prefill(_PREFILL_WIDTH, _PREFILL_WIDTH)
+        await self._programs.window(1, 1, 1)
+
     @property
     def context(self) -> int:
         """Tokens of prompt and reply that fit."""

@@ -1,8 +1,8 @@
 """How kernels are cut for a class of device.
 
 What defines an order of additions (`lanes` of a row, `chunk` of attention, `norm_threads`) is one value per model and
-device for all widths, so that N tokens in a step give the bits of N single steps. `tile` (tokens a workgroup) and
-`threads` don't touch the order.
+device for all widths, so that N tokens in a step give the bits of N single steps. `tile` (tokens a workgroup), `rows` (rows a
+thread) and `threads` don't touch the order.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,9 @@ class Tuning:
     barrier_free: bool
     threads: int
     norm_threads: int
+    attention_threads: int
     chunk: int
+    rows: int
     tile: int
 
     def lanes(self, inputs: int) -> int:
@@ -40,8 +42,8 @@ class Tuning:
         return min(width, self.tile)
 
 
-GPU = Tuning("gpu", barrier_free=False, threads=128, norm_threads=256, chunk=32, tile=8)
-SOFTWARE = Tuning("software", barrier_free=True, threads=32, norm_threads=32, chunk=32, tile=8)
+GPU = Tuning("gpu", barrier_free=False, threads=128, norm_threads=256, attention_threads=32, chunk=32, rows=2, tile=8)
+SOFTWARE = Tuning("software", barrier_free=True, threads=32, norm_threads=8, attention_threads=4, chunk=32, rows=4, tile=8)
 
 
 def choose_tuning(info: Mapping[str, object]) -> Tuning:

@@ -6,8 +6,8 @@ from lxml.html import HtmlElement
 
 from pyweb.page.blocks import Block
 from pyweb.page.library import bare_body
-from pyweb.page.visible import rendered
 from pyweb.page.rendered import HEADINGS, walk
+from pyweb.page.visible import rendered
 
 __all__ = ["article_blocks"]
 
@@ -29,7 +29,7 @@ def _mark_code(tree: HtmlElement) -> None:
 
 
 def _drop_unrendered(tree: HtmlElement) -> None:
-    """Takes out what the page itself hides: trafilatura keeps some of it, such as templates and hidden rows."""
+    """Takes out what the page hides: trafilatura keeps some of it, such as templates and hidden rows."""
     for element in list(tree.iter(etree.Element)):
         if element.tag not in _KEPT and not rendered(element) and element.getparent() is not None:
             element.drop_tree()
@@ -44,12 +44,15 @@ def _to_html(body: _Element) -> None:
             element.tag = element.get("rend")[:2]
         elif element.tag == "code" and element.getparent().tag in _CODE_PARENTS:
             element.tag = "pre"
-        else:
-            element.tag = _TAGS.get(element.tag, element.tag)
+        elif element.tag in _TAGS:
+            element.tag = _TAGS[element.tag]
 
 
 def article_blocks(tree: HtmlElement) -> list[Block]:
-    """Blocks of the page's article, or none. Changes `tree`: hidden parts go, plain `<pre>` is marked as code."""
+    """Blocks of the page's article, or none.
+
+    Changes `tree`: hidden parts go, plain `<pre>` is marked as code.
+    """
     _drop_unrendered(tree)
     _mark_code(tree)
     body = bare_body(tree)

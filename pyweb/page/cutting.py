@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 from pyweb.page.blocks import Block
 
@@ -34,42 +35,45 @@ def _split(block: Block) -> list[str]:
     return [part for piece in pieces if piece for part in _wrap(piece)]
 
 
-def _window(scores: list[float], costs: list[int], room: int) -> tuple[int, int]:
+def _window(scores: list[float], cost: Callable[[int], int], room: int) -> tuple[int, int]:
     """Range of pieces around the best one, grown on the better side as long as it fits."""
     start = max(range(len(scores)), key=lambda i: (scores[i], -i))
-    end, left = start, room
+    if cost(start) > room:
+        return start, start
+    end, left = start + 1, room - cost(start)
     while True:
-        sides = []
-        if start > 0 and costs[start - 1] <= left:
-            sides.append((scores[start - 1], 0))
-        if end < len(costs) and costs[end] <= left:
-            # What follows explains more often than what precedes; the best piece itself comes first.
-            sides.append((scores[end], 1))
-        if not sides or (end == start and costs[start] > left):
-            return start, end
-        if end == start or max(sides)[1]:
-            left -= costs[end]
+        back = start > 0 and cost(start - 1) <= left
+        ahead = end < len(scores) and cost(end) <= left
+        # On a tie forward: what follows explains more often than what precedes.
+        if ahead and not (back and scores[start - 1] > scores[end]):
+            left -= cost(end)
             end += 1
-        else:
+        elif back:
             start -= 1
-            left -= costs[start]
+            left -= cost(start)
+        else:
+            return start, end
 
 
-def cut(
-    block: Block, room: int, score: Callable[[str], float], count: Callable[[str], int]
-) -> Block | None:
+def cut(block: Block, room: int, score: Callable[[str], float], count: Callable[[str], int]) -> Block | None:
     """The best contiguous part of a block that takes at most `room` tokens, or None where no piece fits.
 
     A table keeps its first row.
+
+    Args:
+        room: tokens, the blank line after the block included.
+        score: how much a text matters.
+        count: tokens of a text.
     """
     pieces = _split(block)
     head = ""
     if block.kind == "table" and len(pieces) > 1:
         head, *pieces = pieces
         room -= count(head)
-    # Each piece is counted with its own blank line: the sum is never less than the whole.
-    costs = [count(piece + "\n\n") for piece in pieces]
-    start, end = _window([score(piece) for piece in pieces], costs, room)
+    # Counting is the dear part on a long block: only pieces near the best are counted, each
+    # with a blank line of its own, so that the sum is hardly ever less than the whole.
+    cost = cache(lambda i: count(pieces[i] + "\n\n"))
+    start, end = _window([score(piece) for piece in pieces], cost, room)
     text = head + "".join(pieces[start:end])
     if start == end or not text.strip():
         return None

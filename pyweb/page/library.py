@@ -7,7 +7,6 @@ extracted without URL and without metadata, which is how `bare_body` calls it.
 """
 
 import importlib
-import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -79,27 +78,21 @@ def _load() -> tuple[ModuleType, ModuleType]:
     if "trafilatura" not in sys.modules:
         with _stand_ins():
             importlib.import_module("trafilatura")
-        # It reports every page without an article as an error; we have our own way on.
-        logging.getLogger("trafilatura").addHandler(logging.NullHandler())
-        logging.getLogger("trafilatura").propagate = False
     return sys.modules["trafilatura.core"], sys.modules["trafilatura.utils"]
 
 
 _core, _utils = _load()
 
 
-def bare_body(tree: HtmlElement, precision: bool = True) -> _Element | None:
+def bare_body(tree: HtmlElement) -> _Element | None:
     """Main content of a parsed page as trafilatura's TEI-like tree, or None where it finds none.
 
-    Args:
-        tree: the document's root; not modified.
-        precision: rather leave a doubtful part out than take it in.
+    Precision first: text that doesn't belong misleads a small model more than a missing
+    side note does. `tree` is the document's root and isn't modified.
     """
     try:
-        document = _core.bare_extraction(
-            tree, favor_precision=precision, include_comments=False, include_tables=True
-        )
-    except Exception:  # noqa: BLE001 - arbitrary pages reach corners of the library; the walk takes over
+        document = _core.bare_extraction(tree, favor_precision=True, include_comments=False)
+    except Exception:  # arbitrary pages reach the library's corners; the caller's own walk takes over
         return None
     return None if document is None else document.body
 

@@ -8,12 +8,9 @@ from pyweb.page.rendered import text_of
 
 __all__ = ["is_article", "language", "title"]
 
-_ARTICLE_TYPE = re.compile(
-    r'"@type"\s*:\s*(?:\[[^\]]*)?"(?:[A-Za-z]*NewsArticle|Article|BlogPosting|Report|LiveBlogPosting)"'
-)
-_COLLECTION_TYPE = re.compile(
-    r'"@type"\s*:\s*(?:\[[^\]]*)?"(?:DiscussionForumPosting|QAPage|SearchResultsPage|CollectionPage)"'
-)
+_SCHEMA_TYPE = re.compile(r'"@type"\s*:\s*(\[[^\]]*\]|"[^"]*")')
+_ARTICLE_TYPE = re.compile(r"(?:\w*NewsArticle|Article|BlogPosting|Report|LiveBlogPosting)")
+_COLLECTION_TYPES = frozenset(("DiscussionForumPosting", "QAPage", "SearchResultsPage", "CollectionPage"))
 _SEPARATOR = re.compile(r"\s+[|·•:»/–—-]\s+|:\s+")
 _LANGUAGE = re.compile(r"[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*")
 
@@ -49,16 +46,23 @@ def language(tree: HtmlElement) -> str:
     return stated if _LANGUAGE.fullmatch(stated) else ""
 
 
+def _schema_types(tree: HtmlElement) -> set[str]:
+    """Types from JSON-LD, from microdata, and from what a snapshot keeps of a live page's JSON-LD."""
+    scripts = tree.iterfind(".//script[@type='application/ld+json']")
+    stated = [_meta(tree, "schema:type")]
+    stated += [match[1] for script in scripts for match in _SCHEMA_TYPE.finditer(script.text or "")]
+    stated += [element.get("itemtype") for element in tree.iterfind(".//*[@itemtype]")]
+    return set(re.findall(r"\w+", " ".join(stated)))
+
+
 def is_article(tree: HtmlElement) -> bool:
-    """True where the page declares itself an article (Open Graph, schema.org), and no thread or list of things."""
-    scripts = "\n".join(s.text or "" for s in tree.iterfind(".//script[@type='application/ld+json']"))
-    if _COLLECTION_TYPE.search(scripts):
+    """True where the page declares itself an article (Open Graph, schema.org), not a thread or a list."""
+    types = _schema_types(tree)
+    if not _COLLECTION_TYPES.isdisjoint(types):
         return False
-    if _meta(tree, "og:type") == "article" or _meta(tree, "article:published_time"):
-        return True
-    if _ARTICLE_TYPE.search(scripts):
-        return True
-    if tree.find(".//*[@itemprop='articleBody']") is not None:
-        return True
-    kinds = (element.get("itemtype", "") for element in tree.iterfind(".//*[@itemtype]"))
-    return any(kind.rstrip("/").endswith(("Article", "BlogPosting")) for kind in kinds)
+    return (
+        any(map(_ARTICLE_TYPE.fullmatch, types))
+        or _meta(tree, "og:type") == "article"
+        or _meta(tree, "article:published_time") != ""
+        or tree.find(".//*[@itemprop='articleBody']") is not None
+    )

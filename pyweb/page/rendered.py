@@ -50,14 +50,12 @@ def pieces(root: HtmlElement) -> Iterator[tuple[str, object]]:
 
 
 def text_of(root: HtmlElement) -> str:
-    """Rendered text of an element on one line, `<br>` apart."""
+    """Rendered text of an element: a line for each block in it and after each `<br>`."""
     parts = []
     for event, value in pieces(root):
         if event == "text":
             parts.append(value.replace("\v", " "))
-        elif value.tag in BLOCKS:
-            parts.append(" ")
-        elif value.tag == "br" and event == "end":
+        elif value.tag in BLOCKS or (value.tag == "br" and event == "end"):
             parts.append("\v")
     return squeeze("".join(parts))
 
@@ -87,12 +85,12 @@ def _list(root: HtmlElement) -> str:
         elif value.tag in LISTS:
             depth += 1 if event == "start" else -1
         elif value.tag == "dd" and event == "start" and _defines(value):
-            lines[-1][1].append(": ")
+            lines[-1][1][:] = ["".join(lines[-1][1]).rstrip(), ": "]
         elif value.tag in ITEMS and event == "start":
             lines.append(("  " * depth + "- ", []))
         elif lines and (value.tag in BLOCKS or value.tag == "br"):
             lines[-1][1].append(" ")
-    shown = ((mark, " ".join("".join(parts).split()).replace(" : ", ": ")) for mark, parts in lines)
+    shown = ((mark, " ".join("".join(parts).split())) for mark, parts in lines)
     return "\n".join(mark + text for mark, text in shown if text)
 
 
@@ -106,7 +104,7 @@ def _rows(root: HtmlElement) -> list[list[str]]:
 
 
 def _table(root: HtmlElement) -> str:
-    captions = [text_of(caption) for caption in root.iterchildren("caption")]
+    captions = [text_of(caption).replace("\n", " ") for caption in root.iterchildren("caption")]
     return "\n".join(filter(None, (*captions, *(" | ".join(row) for row in _rows(root)))))
 
 
@@ -173,7 +171,9 @@ def walk(root: HtmlElement, everything: bool = False) -> list[Block]:
         if event == "end":
             if element is not root:
                 collector.line.append((element.tail or "").replace("\v", " "))
-        elif not rendered(element) or (not everything and element is not root and boilerplate(element, length)):
+        elif not rendered(element) or (
+            not everything and element is not root and boilerplate(element, length)
+        ):
             walker.skip_subtree()
         elif (block := atom(element)) is not None:
             collector.add(block)

@@ -1,7 +1,6 @@
 """Chooses the blocks of a page that matter for a question, within a budget of tokens."""
 
 from collections.abc import Callable, Sequence
-from operator import itemgetter
 
 from pyweb.page.blocks import Block, Page
 from pyweb.page.cutting import cut
@@ -66,7 +65,10 @@ def _spread(scores: list[float], sections: Sequence[tuple[int, ...]]) -> list[fl
     return [score + max(left, right) for score, left, right in zip(scores, before, after, strict=True)]
 
 
-def _specific_scores(ranking: Ranking, blocks, chains, candidates) -> list[float]:
+def _specific_scores(
+    ranking: Ranking, blocks: Sequence[Block], chains: Sequence[tuple[int, ...]], candidates: Sequence[int]
+) -> list[float]:
+    """BM25 of each candidate, with its best heading's and its neighbours' part."""
     headings = {i: ranking.score(block.text) for i, block in enumerate(blocks) if block.kind == "heading"}
     own = [
         score + _HEADING_WEIGHT * max((headings[h] for h in chains[i]), default=0.0)
@@ -75,13 +77,13 @@ def _specific_scores(ranking: Ranking, blocks, chains, candidates) -> list[float
     return _spread(own, [chains[i] for i in candidates])
 
 
-def _general_scores(blocks, candidates, budget: int) -> list[float]:
+def _general_scores(blocks: Sequence[Block], candidates: Sequence[int], budget: int) -> list[float]:
     """The lead first, then the openings of sections."""
     scores, before = [], 0
     for i in candidates:
         opens = i > 0 and blocks[i - 1].kind == "heading"
         # In units of the budget, at four characters a token.
-        scores.append(1 / (1 + before / (4 * budget)) + (_OPENING if opens else 0.0))
+        scores.append(budget / (budget + before / 4 + 1) + (_OPENING if opens else 0.0))
         before += len(blocks[i].text)
     return scores
 
@@ -100,29 +102,35 @@ class _Basket:
     def take(self, index: int, chain: tuple[int, ...], ranking: Ranking) -> bool:
         """Puts in a block, or a part of it, with the headings it lacks; False where there's no room."""
         block = self.source[index]
-        if len(block.text) > _MAX_TOKEN_LENGTH * self.left and self.left < _MIN_CUT_SHARE * self.budget:
-            return False
         headings = [h for h in chain if h not in self.kept]
         above = sum(self.cost(self.source[h]) for h in headings)
         cost = self.cost(block)
         room = self.left - above
         if cost > room:
-            block = cut(block, room, ranking.score, self.count) if room >= _MIN_CUT_SHARE * self.budget else None
-            if block is None:
+            part = self._cut(block, room, ranking)
+            if part is None:
                 return False
-            cost = self.cost(block)
+            block, cost = part, self.cost(part)
         self.kept |= {**{h: self.source[h] for h in headings}, index: block}
         self._steps.append([*headings, index])
         self.left -= above + cost
         return True
 
+    def _cut(self, block: Block, room: int, ranking: Ranking) -> Block | None:
+        if room < _MIN_CUT_SHARE * self.budget:
+            return None
+        return cut(block, room, ranking.score, self.count)
+
     def blocks(self) -> tuple[Block, ...]:
         """What was taken, in document order, and not more than the budget."""
         # The whole may count for more than its parts: the last to come in goes first.
-        while self.count("\n\n".join(block.text for _, block in sorted(self.kept.items(), key=itemgetter(0)))) > self.budget:
+        while self._steps and self.count("\n\n".join(block.text for block in self._in_order())) > self.budget:
             for index in self._steps.pop():
                 del self.kept[index]
-        return tuple(block for _, block in sorted(self.kept.items(), key=itemgetter(0)))
+        return self._in_order()
+
+    def _in_order(self) -> tuple[Block, ...]:
+        return tuple(self.kept[index] for index in sorted(self.kept))
 
 
 def _everything_fits(page: Page, budget: int, count: Count) -> bool:

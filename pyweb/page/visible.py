@@ -19,9 +19,9 @@ _FURNITURE_ROLES = frozenset(
 )
 # Words of class and id that name furniture on any site.
 _FURNITURE_WORDS = frozenset(
-    "advert advertisement ads breadcrumb breadcrumbs consent cookie cookies footer gdpr nav navbar navigation "
-    "menu modal newsletter pager pagination popup promo recommendations related share sharing sidebar signup "
-    "skip social sponsored subscribe".split()
+    "advert advertisement ads breadcrumb breadcrumbs consent cookie cookies footer gdpr nav navbar "
+    "navigation menu modal newsletter pager pagination popup promo recommendations related share sharing "
+    "sidebar signup skip social sponsored subscribe".split()
 )
 _WORD = re.compile(r"[a-z]+")
 # Content lives in these: a class name alone doesn't make them furniture.
@@ -29,7 +29,7 @@ _CONTENT = ("main", "article", "h1")
 _LANDMARKS = frozenset(("main", "article", "section"))
 # A form with less text than this is an interface; a longer one wraps content (ASP.NET wraps whole pages).
 _MAX_FORM = 300
-# "share" in a class name may mean a story that can be shared: whatever holds this much of the page is content.
+# "share" in a class name may mean a story to be shared: what holds this much of the page is content.
 _MAX_SHARE = 0.25
 # An aside with more of its text in links than this points elsewhere, with less it is a note.
 _LINK_SHARE = 0.4

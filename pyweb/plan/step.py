@@ -127,10 +127,10 @@ class StepPlan:
     def _attention(self, kv: Binding, width: int, chunks: int) -> list[Dispatch]:
         b, d, t = self.buffers, self.decoder, self.tuning
         lanes, size = (1 if t.barrier_free else 2), d.heads * d.head_size
-        values = self._head_values() | {"CHUNK": t.chunk, "LANES": lanes, "THREADS": t.norm_threads}
+        values = self._head_values() | {"CHUNK": t.chunk, "LANES": lanes, "THREADS": t.attention_threads}
         attention = Kernel.of("attention", SCALE=d.head_size**-0.5, **values)
-        grid = (_ceil(d.heads * chunks, t.norm_threads), width, 1) if t.barrier_free else (d.kv_heads, chunks, width)
-        per_group = t.norm_threads if t.barrier_free else 2
+        grid = (_ceil(d.kv_heads * chunks, t.attention_threads), width, 1) if t.barrier_free else (d.kv_heads, chunks, width)
+        per_group = t.attention_threads if t.barrier_free else 2
         merge_grid = (_ceil(size // 32, per_group), width, 1)
         return [
             Dispatch(attention, (b.control_head, b.q, kv, b.partial), grid),
@@ -140,7 +140,7 @@ class StepPlan:
     def _product(
         self, matrix: PackedMatrix, x: Binding, out: Binding, residual: Binding | None, width: int
     ) -> Dispatch:
-        rows = 1 if self.tuning.barrier_free else 2
+        rows = self.tuning.rows
         values = self._matrix_values(matrix, width, rows) | {"M": matrix.rows, "RESIDUAL": residual is not None}
         bindings = (self.buffers.control_head, x, matrix.codes, matrix.scales, out, *([residual] if residual else []))
         return Dispatch(Kernel.of("matvec", **values), bindings, self._grid(_ceil(matrix.rows, rows), values, width))

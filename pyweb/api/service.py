@@ -1,0 +1,142 @@
+"""The worker's side of the message protocol (docs/architecture.md): JSON in, JSON out, one assistant."""
+
+import asyncio
+import json
+import traceback
+from dataclasses import asdict
+
+from pyodide.ffi import JsException, to_js
+
+from pyweb.api.assistant import Assistant
+from pyweb.device.browser import BrowserDevice, BrowserSource, typed
+from pyweb.errors import PywebError, UsageError
+from pyweb.prompt import open_browser_tokenizer
+
+__all__ = ["Service", "start"]
+
+
+def start(host) -> "Service":
+    """The service of a worker; `host` is what worker.js hands over."""
+    return Service(host)
+
+
+def _object(values: dict):
+    from js import Object
+
+    return to_js(values, dict_converter=Object.fromEntries)
+
+
+class Service:
+    """Runs each message as a task; `stop` ends the one it names between two windows."""
+
+    def __init__(self, host):
+        self._host = host
+        self._assistant: Assistant | None = None
+        self._tasks: dict[int, asyncio.Task] = {}
+        self._stopped: set[int] = set()
+
+    def handle(self, message: str) -> None:
+        """Takes one message; everything else comes back through `host.post`."""
+        request = json.loads(message)
+        if request["method"] == "stop":
+            self._stopped.add(request["params"]["id"])
+            return
+        task = asyncio.ensure_future(self._run(request["id"], request["method"], request.get("params") or {}))
+        self._tasks[request["id"]] = task
+
+    async def _run(self, number: int, method: str, params: dict) -> None:
+        try:
+            if method not in ("load", "ask", "perplexity", "check", "close"):
+                raise UsageError(f"The worker has no method {method!r}.")
+            result = await getattr(self, f"_{method}")(number, **params)
+            self._post(number, "done", result=result)
+        except PywebError as error:
+            self._post(number, "error", name=error.name, message=error.sentence, remedy=error.remedy)
+        except JsException as error:
+            known = typed(error)
+            self._post(number, "error", name=known.name, message=known.sentence, remedy=known.remedy)
+        except Exception as error:
+            traceback.print_exc()
+            self._post(number, "error", name="PywebError", message=f"{type(error).__name__}: {error}.", remedy="")
+        finally:
+            self._tasks.pop(number, None)
+            self._stopped.discard(number)
+
+    def _post(self, number: int, event: str, **values: object) -> None:
+        self._host.post(json.dumps({"id": number, "event": event, **values}))
+
+    def _progress(self, number: int):
+        def report(stage: str, done: int, total: int, note: str = "") -> None:
+            self._post(number, "progress", stage=stage, done=done, total=total, note=note)
+
+        return report
+
+    def _loaded(self) -> Assistant:
+        if self._assistant is None:
+            raise UsageError("No model is loaded.", "Send `load` first.")
+        return self._assistant
+
+    async def _load(self, number: int, model: dict, context: int | None = None, kv: str = "f16") -> dict:
+        if self._assistant:
+            raise UsageError("A model is loaded already.", "Close it first.")
+        bridge = await self._host.gpu.open()
+        device = BrowserDevice(bridge, self._host.weights.load)
+        source = BrowserSource(await self._host.weights.openSource(_object(model)))
+        try:
+            self._assistant = await Assistant.load(
+                device,
+                source,
+                self._open_tokenizer,
+                context=context,
+                kv=kv,
+                on_progress=self._progress(number),
+                before_tables=lambda: self._host.packages("numpy"),
+            )
+        except BaseException:
+            device.close()
+            raise
+        finally:
+            source.close()
+        return {
+            "context": self._assistant.engine.context,
+            "memory": self._assistant.engine.memory,
+            "fetched": source.fetched,
+            "not_kept": source.not_kept,
+            "load": self._assistant.load_time,
+        }
+
+    async def _open_tokenizer(self, metadata: dict):
+        host = self._host
+        return await open_browser_tokenizer(metadata, host.tokenizer.openTokenizer, host.tokenizerUrl)
+
+    async def _ask(self, number: int, question: str, page: dict | None = None, text: str = "", **options) -> dict:
+        assistant, report = self._loaded(), self._progress(number)
+        answer = await assistant.ask(
+            question,
+            page=await self._extracted(page) if page else None,
+            text=text,
+            on_text=lambda piece: self._post(number, "text", text=piece),
+            on_prefill=lambda done, total: report("prefill", done, total),
+            stopped=lambda: number in self._stopped,
+            **{name: value for name, value in options.items() if value is not None},
+        )
+        return asdict(answer)
+
+    async def _extracted(self, page: dict):
+        await self._host.packages("page")
+        from pyweb.page import extract
+
+        return extract(page["html"], page.get("url") or "")
+
+    async def _perplexity(self, number: int, text: str, tokens: int) -> dict:
+        report = self._progress(number)
+        return await self._loaded().perplexity(text, tokens, lambda done, total: report("prefill", done, total))
+
+    async def _check(self, number: int, widths: list[int]) -> dict:
+        return await self._loaded().check(widths)
+
+    async def _close(self, number: int) -> dict:
+        if self._assistant:
+            self._assistant.device.close()
+            self._assistant = None
+        return {}
