@@ -44,7 +44,7 @@ def _inspect(options: Namespace) -> None:
     from pyweb.models import ARCHITECTURES
     from pyweb.weights.gguf import read_gguf
     from pyweb.weights.inspect import describe, format_description
-    from pyweb.weights.packing import KINDS
+    from pyweb.weights.layout import LAYOUT_OF
 
     path = Path(options.inspect).expanduser()
     if not path.is_file():
@@ -56,5 +56,5 @@ def _inspect(options: Namespace) -> None:
             return file.read(length)
 
         gguf = asyncio.run(read_gguf(read, path.stat().st_size))
-    description = describe(gguf, ARCHITECTURES, KINDS, options.context)
+    description = describe(gguf, ARCHITECTURES, {*LAYOUT_OF, "F32"}, options.context)
     print(json.dumps(description) if options.json else format_description(description))

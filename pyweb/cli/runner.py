@@ -20,7 +20,7 @@ from pyweb.cli.profile import browser_profile
 from pyweb.cli.server import DEFAULT_PORT, Job, LocalServer
 from pyweb.cli.snapshot import is_url, page_address, take_snapshot
 from pyweb.errors import BrowserError, NoAdapterError, PywebError, UnknownModelError
-from pyweb.storage import registry
+from pyweb.storage import files, registry
 
 __all__ = ["Machine", "local_model", "run_job"]
 
@@ -70,7 +70,9 @@ def _model_for_page(name: str, path: Path | None, base: str) -> dict:
     address = {"url": f"{base}models/{urllib.parse.quote(path.name)}"}
     if name.lower() in registry.MODELS:
         return registry.find(name).public() | address
-    return {"name": path.name, "size": path.stat().st_size} | address
+    # With these, what the browser kept of an older file of the same name is never used.
+    parts = files.part_hashes(path, registry.PART)
+    return {"name": path.name, "size": path.stat().st_size, "parts": parts} | address
 
 
 def run_job(

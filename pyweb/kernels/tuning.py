@@ -43,7 +43,7 @@ class Tuning:
 
 
 GPU = Tuning("gpu", barrier_free=False, threads=128, norm_threads=256, attention_threads=32, chunk=32, rows=2, tile=8)
-SOFTWARE = Tuning("software", barrier_free=True, threads=32, norm_threads=8, attention_threads=4, chunk=32, rows=4, tile=8)
+SOFTWARE = Tuning("software", barrier_free=True, threads=32, norm_threads=8, attention_threads=4, chunk=32, rows=4, tile=4)
 
 
 def choose_tuning(info: Mapping[str, object]) -> Tuning:

@@ -3,8 +3,6 @@
 import codecs
 import re
 
-from charset_normalizer import from_bytes
-
 __all__ = ["decode"]
 
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
@@ -54,6 +52,9 @@ def _declared(data: bytes) -> str | None:
 
 
 def _guessed(data: bytes) -> str:
+    # Only files need it, not the strings that a browser hands over.
+    from charset_normalizer import from_bytes
+
     best = from_bytes(data[:_SAMPLE]).best()
     # Browsers' own fallback in most locales.
     return best.encoding if best else "cp1252"

@@ -10,6 +10,7 @@ from pyweb.page.words import is_general
 __all__ = ["select"]
 
 Count = Callable[[str], int]
+Score = Callable[[str], float]
 
 # No tokenizer packs this many characters into a token on average: a longer page
 # needn't be counted to know that it doesn't fit.
@@ -88,6 +89,11 @@ def _general_scores(blocks: Sequence[Block], candidates: Sequence[int], budget: 
     return scores
 
 
+def _no_preference(text: str) -> float:
+    """Every part of a block is as good: a block that has to be cut keeps its beginning."""
+    return 0.0
+
+
 class _Basket:
     """Chosen blocks and the tokens they cost, the blank lines between them included."""
 
@@ -99,7 +105,7 @@ class _Basket:
     def cost(self, block: Block) -> int:
         return self.count(block.text + "\n\n")
 
-    def take(self, index: int, chain: tuple[int, ...], ranking: Ranking) -> bool:
+    def take(self, index: int, chain: tuple[int, ...], score: Score) -> bool:
         """Puts in a block, or a part of it, with the headings it lacks; False where there's no room."""
         block = self.source[index]
         headings = [h for h in chain if h not in self.kept]
@@ -107,7 +113,7 @@ class _Basket:
         cost = self.cost(block)
         room = self.left - above
         if cost > room:
-            part = self._cut(block, room, ranking)
+            part = self._cut(block, room, score)
             if part is None:
                 return False
             block, cost = part, self.cost(part)
@@ -116,10 +122,10 @@ class _Basket:
         self.left -= above + cost
         return True
 
-    def _cut(self, block: Block, room: int, ranking: Ranking) -> Block | None:
+    def _cut(self, block: Block, room: int, score: Score) -> Block | None:
         if room < _MIN_CUT_SHARE * self.budget:
             return None
-        return cut(block, room, ranking.score, self.count)
+        return cut(block, room, score, self.count)
 
     def blocks(self) -> tuple[Block, ...]:
         """What was taken, in document order, and not more than the budget."""
@@ -155,17 +161,17 @@ def select(page: Page, question: str, budget: int, count: Count) -> tuple[Block,
         return blocks
     chains = _sections(blocks)
     candidates = _candidates(blocks, chains)
-    ranking = Ranking(question, [blocks[i].text for i in candidates])
     if is_general(question):
-        scores = _general_scores(blocks, candidates, budget)
+        scores, score = _general_scores(blocks, candidates, budget), _no_preference
     else:
-        scores = _specific_scores(ranking, blocks, chains, candidates)
+        ranking = Ranking(question, [blocks[i].text for i in candidates])
+        scores, score = _specific_scores(ranking, blocks, chains, candidates), ranking.score
     order = sorted(zip(scores, candidates, strict=True), key=lambda pair: (-pair[0], pair[1]))
 
     basket = _Basket(blocks, budget, count)
     misses = 0
     for _, index in order:
-        misses += not basket.take(index, chains[index], ranking)
+        misses += not basket.take(index, chains[index], score)
         if misses > _MAX_MISSES:
             break
     return basket.blocks()

@@ -19,13 +19,15 @@ _FURNITURE_ROLES = frozenset(
 )
 # Words of class and id that name furniture on any site.
 _FURNITURE_WORDS = frozenset(
-    "advert advertisement ads breadcrumb breadcrumbs consent cookie cookies footer gdpr nav navbar "
-    "navigation menu modal newsletter pager pagination popup promo recommendations related share sharing "
-    "sidebar signup skip social sponsored subscribe".split()
+    "ad ads advert advertisement banner breadcrumb breadcrumbs consent cookie cookies copyright footer gdpr "
+    "login masthead menu modal nav navbar navigation newsletter pager pagination popup promo recommendations "
+    "related share sharing sidebar signin signup skip social sponsored subscribe toolbar topbar "
+    "trending".split()
 )
 _WORD = re.compile(r"[a-z]+")
-# Content lives in these: a class name alone doesn't make them furniture.
-_CONTENT = ("main", "article", "h1")
+# Content lives in these and around a main element or a title: there a class name proves nothing.
+_CONTENT = ("html", "body", "main", "article", "h1")
+_CORE = ("main", "h1")
 _LANDMARKS = frozenset(("main", "article", "section"))
 # A form with less text than this is an interface; a longer one wraps content (ASP.NET wraps whole pages).
 _MAX_FORM = 300
@@ -62,9 +64,9 @@ def text_length(element: HtmlElement) -> int:
 
 def _named_furniture(element: HtmlElement, page_length: int) -> bool:
     words = _WORD.findall(f"{element.get('class', '')} {element.get('id', '')}".lower())
-    if _FURNITURE_WORDS.isdisjoint(words) or element.tag in ("body", "html", *_CONTENT):
+    if _FURNITURE_WORDS.isdisjoint(words) or element.tag in _CONTENT:
         return False
-    if next(element.iter(*_CONTENT), None) is not None:
+    if next(element.iter(*_CORE), None) is not None:
         return False
     return text_length(element) < _MAX_SHARE * page_length
 

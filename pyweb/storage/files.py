@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from pyweb.errors import IntegrityError, NetworkError
 
-__all__ = ["copy_stream", "download", "partial_folder", "sha256_file", "whole_file"]
+__all__ = ["copy_stream", "download", "part_hashes", "partial_folder", "sha256_file", "whole_file"]
 
 CHUNK = 1 << 20
 
@@ -54,6 +54,12 @@ def sha256_file(path: Path) -> str:
     """Hexadecimal SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def part_hashes(path: Path, part: int) -> list[str]:
+    """Hexadecimal SHA-256 of each part of `part` bytes of a file."""
+    with path.open("rb") as file:
+        return [hashlib.sha256(chunk).hexdigest() for chunk in iter(lambda: file.read(part), b"")]
 
 
 def copy_stream(

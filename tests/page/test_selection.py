@@ -89,6 +89,12 @@ def test_large_block_is_cut_around_the_best_sentences():
     assert count(block.text) <= 20
 
 
+def test_large_block_keeps_its_beginning_for_a_general_question():
+    text = " ".join(f"Sentence {i} of this article." for i in range(40))
+    (block,) = select(Page("", (paragraph(text),)), "Summarize this article.", 20, count)
+    assert block.text.startswith("Sentence 0 ")
+
+
 def test_cut_table_keeps_its_first_row():
     rows = ["name | price", *(f"thing{i} | {i}" for i in range(30))]
     part = cut(Block("table", "\n".join(rows)), 12, lambda text: float("thing17" in text), count)
