@@ -1,7 +1,7 @@
 # Two commands do everything, set-up included: `make demo` and `make test`.
 PYTHON ?= python3
 BIN := .venv/bin
-QUESTION ?= What does the article say the lighthouse keeper did every evening?
+QUESTION ?= What did the lighthouse keeper do every evening?
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
@@ -20,7 +20,7 @@ site: setup
 	@$(BIN)/pyweb site --out dist/site
 
 test: setup .venv/.tested node_modules/.installed lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(ARGS)
 
 lint: .venv/.tested
 	$(BIN)/ruff check .

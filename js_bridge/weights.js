@@ -191,6 +191,14 @@ export async function openSource({ url, name, parts = [], keep = true }) {
   return source;
 }
 
+/** The bytes, filled up to the words that WebGPU writes: an odd number of 34-byte blocks ends half-way in one. */
+function wholeWords(bytes) {
+  if (bytes.length % 4 === 0) return bytes;
+  const whole = new Uint8Array(Math.ceil(bytes.length / 4) * 4);
+  whole.set(bytes);
+  return whole;
+}
+
 /**
  * Streams ranges of a source into buffers. `steps` is a flat list of (file offset, length, buffer, buffer offset,
  * program), sorted by file offset; after a range has arrived whole its program (0: none) is submitted.
@@ -214,7 +222,7 @@ export async function load(bridge, source, steps, onProgress, signal = {}) {
       const [offset, length, buffer, target, program] = steps.slice(next, next + 5);
       const from = Math.max(offset, start);
       const to = Math.min(offset + length, end);
-      bridge.write(buffer, target + from - offset, bytes.subarray(from - start, to - start));
+      bridge.write(buffer, target + from - offset, wholeWords(bytes.subarray(from - start, to - start)));
       if (offset + length > end) break; // the rest comes with the next part
       if (program) bridge.submit(program);
     }

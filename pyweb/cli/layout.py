@@ -7,8 +7,8 @@ from pathlib import Path, PurePosixPath
 import pyweb
 from pyweb import resources
 from pyweb.cli import runtime
+from pyweb.cli.browser_wheel import browser_wheel
 from pyweb.storage import files, registry
-from pyweb.storage.wheel import make_wheel
 
 __all__ = ["Layout"]
 
@@ -26,6 +26,7 @@ class Layout:
     def __init__(self, models: dict[str, Path] | None = None):
         self.models = dict(models or {})
         self._runtime = runtime.runtime_folder()
+        self._wheel: Path | None = None
         self._folders = {
             "js_bridge": resources.folder("js_bridge"),
             "runtime": self._runtime,
@@ -65,17 +66,21 @@ class Layout:
     def _generated(self) -> dict:
         return {
             "runtime/pyodide-lock.json": self._lock,
-            f"runtime/pyweb-{pyweb.__version__}-py3-none-any.whl": make_wheel,
+            f"runtime/pyweb-{pyweb.__version__}-py3-none-any.whl": self._pyweb_wheel,
             "models/index.json": self._index,
         }
 
     def _lock(self) -> bytes:
         """The runtime's trimmed lock and the pyweb wheel as it is now."""
         lock = json.loads((self._runtime / runtime.LOCK).read_text())
-        wheel = make_wheel()
+        # Whoever read this lock gets this wheel, even if a source file changes meanwhile.
+        self._wheel = wheel = browser_wheel()
         entry = runtime.lock_entry("pyweb", pyweb.__version__, ("pyweb",), CORE)
         lock["packages"]["pyweb"] = entry | {"file_name": wheel.name, "sha256": files.sha256_file(wheel)}
         return json.dumps(lock).encode()
+
+    def _pyweb_wheel(self) -> Path:
+        return self._wheel or browser_wheel()
 
     def _index(self) -> bytes:
         """The models that this site carries, for its pages."""

@@ -21,7 +21,7 @@ PYODIDE = "314.0.3"
 PYODIDE_CDN = f"https://cdn.jsdelivr.net/pyodide/v{PYODIDE}/full/"
 
 # Raised when the same pins are made into other files, so that nobody keeps the old ones.
-LAYOUT = 1
+LAYOUT = 2
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,9 @@ def browser_profile(fresh: bool, wait: float = WAIT_SECONDS) -> Iterator[Path]:
     """Yields a profile folder: the lasting one, or a temporary one where `fresh` or where it stays in use."""
     lock = None if fresh else _lock(paths.profile(), wait)
     if lock is not None:
+        # Left by a browser that was killed; from another host name they would keep this one from starting.
+        for leftover in paths.profile().glob("Singleton*"):
+            leftover.unlink(missing_ok=True)
         try:
             yield paths.profile()
         finally:

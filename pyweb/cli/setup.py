@@ -8,6 +8,7 @@ from argparse import Namespace
 
 from pyweb.cli import model_files, runtime
 from pyweb.cli.browser import find_browser
+from pyweb.cli.browser_wheel import browser_wheel
 from pyweb.cli.console import Progress, note
 from pyweb.errors import BrowserError
 from pyweb.storage import registry
@@ -24,6 +25,7 @@ def setup(options: Namespace) -> None:
     progress = Progress()
     _browser(progress)
     runtime.prepare(progress)
+    browser_wheel()
     model_files.fetch(registry.find(registry.DEFAULT), progress)
     progress.finish()
 

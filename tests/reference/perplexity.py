@@ -10,11 +10,12 @@ exp of the mean negative log-likelihood of tokens 2 to N.
 
 import argparse
 import json
+from contextlib import nullcontext
 from pathlib import Path
 
 import tokenizers
 import torch
-from torch_llama import load, round_activations
+from torch_llama import load, rounded_activations
 
 from pyweb.prompt import tokenizer_json
 from pyweb.weights import parse_gguf
@@ -34,10 +35,9 @@ def encode(model: Path, text: str) -> list[int]:
 def perplexity(model: Path, ids: list[int], exact: bool) -> float:
     """exp of the mean negative log-likelihood of all ids but the first."""
     network = load(str(model))
-    if not exact:
-        round_activations(network)
     sequence = torch.tensor(ids)
-    logits = network(sequence[None, :-1]).logits[0].double()
+    with nullcontext() if exact else rounded_activations(network):
+        logits = network(sequence[None, :-1]).logits[0].double()
     return torch.nn.functional.cross_entropy(logits, sequence[1:]).exp().item()
 
 

@@ -3,14 +3,16 @@
 Needs `pip install '.[reference]'`. Weights are read and dequantized by the `gguf` package, not by pyweb.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import gguf
 import numpy as np
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
+from transformers.models.llama import modeling_llama
 
-__all__ = ["load", "round_activations"]
+__all__ = ["load", "rounded_activations", "rounded_kv"]
 
 _PARTS = {
     "attn_q": "self_attn.q_proj",
@@ -82,8 +84,28 @@ def _rounded(x: torch.Tensor) -> torch.Tensor:
     return (codes * scale).flatten(-2)
 
 
-def round_activations(model: LlamaForCausalLM) -> Callable[[], None]:
-    """Rounds the input of every linear layer, the head's included, as the kernels do. Returns what undoes it."""
+@contextmanager
+def rounded_activations(model: LlamaForCausalLM) -> Iterator[None]:
+    """Rounds the input of every linear layer, the head's included, as the kernels do."""
     layers = [module for module in model.modules() if isinstance(module, torch.nn.Linear)]
     hooks = [layer.register_forward_pre_hook(lambda _, inputs: (_rounded(inputs[0]),)) for layer in layers]
-    return lambda: [hook.remove() for hook in hooks] and None
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+@contextmanager
+def rounded_kv() -> Iterator[None]:
+    """Rounds keys (after RoPE) and values to f16, as a KV cache of that kind does."""
+    exact = modeling_llama.eager_attention_forward
+
+    def attention(module, query, key, value, *args, **options):
+        return exact(module, query, key.half().float(), value.half().float(), *args, **options)
+
+    modeling_llama.eager_attention_forward = attention
+    try:
+        yield
+    finally:
+        modeling_llama.eager_attention_forward = exact

@@ -1,0 +1,34 @@
+"""The wheel that is served: compiled where node is, source elsewhere."""
+
+import zipfile
+
+import pytest
+
+from pyweb.cli import browser_wheel, fetching, runtime
+from pyweb.storage import wheel
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    real = runtime.runtime_folder()
+    monkeypatch.setattr(runtime, "runtime_folder", lambda: real)
+    monkeypatch.setenv("PYWEB_CACHE", str(tmp_path))
+
+
+def test_source_without_node(monkeypatch):
+    monkeypatch.setattr(fetching, "installed", lambda name: None)
+    assert browser_wheel.browser_wheel() == wheel.make_wheel()
+
+
+def test_compiled_once_with_node(monkeypatch):
+    path = browser_wheel.browser_wheel()
+    names = zipfile.ZipFile(path).namelist()
+    assert "pyweb/api/service.pyc" in names and "pyweb/api/service.py" not in names
+    assert "pyweb/_data/shaders/matvec.wgsl" in names
+    monkeypatch.setattr(runtime, "compile_archives", None)
+    assert browser_wheel.browser_wheel() == path
+
+
+def test_node_that_fails_gives_source(monkeypatch):
+    monkeypatch.setattr(fetching, "tool", lambda name: "/bin/false")
+    assert browser_wheel.browser_wheel() == wheel.make_wheel()
