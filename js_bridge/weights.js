@@ -10,7 +10,7 @@ export const PART = 16 * 1024 * 1024;
 const hex = (buffer) => [...new Uint8Array(buffer)].map((byte) => byte.toString(16).padStart(2, '0')).join('');
 const sha256 = async (bytes) => hex(await crypto.subtle.digest('SHA-256', bytes));
 
-/** Reads ranges of a URL over HTTP. @returns {Promise<{size: number, fetchRange: Function}>} */
+/** Reads ranges of a URL over HTTP. @returns {Promise<{size: number, tag: string, fetchRange: Function}>} */
 export async function httpRanges(url) {
   const request = async (first, last) => {
     let response;
@@ -28,6 +28,7 @@ export async function httpRanges(url) {
   await head.arrayBuffer();
   const size = Number(head.headers.get('Content-Range')?.split('/')[1]);
   if (!size) throw new BridgeError('NetworkError', `${url}: the server does not say how long the file is.`);
+  const tag = head.headers.get('ETag') ?? head.headers.get('Last-Modified') ?? '';
   const fetchRange = async (offset, length, onBytes = () => {}) => {
     const response = await request(offset, offset + length - 1);
     const bytes = new Uint8Array(length);
@@ -44,12 +45,13 @@ export async function httpRanges(url) {
     if (filled !== length) throw new BridgeError('NetworkError', `The download of ${url} broke off.`);
     return bytes;
   };
-  return { size, fetchRange };
+  return { size, tag, fetchRange };
 }
 
 /** A file's parts in OPFS and what is known of them. One writer at a time: the sync access handle locks the file. */
 class PartStore {
-  static async open(name, size) {
+  /** @param {string} tag the server's validator of this version of the file, or nothing */
+  static async open(name, size, tag) {
     const root = await navigator.storage.getDirectory();
     const folder = await root.getDirectoryHandle('models', { create: true });
     const file = await folder.getFileHandle(`${name}.bin`, { create: true });
@@ -57,20 +59,20 @@ class PartStore {
     const store = new PartStore();
     store.file = await file.createSyncAccessHandle();
     store.note = await note.createSyncAccessHandle();
-    store.hashes = store.#recorded(size);
+    Object.assign(store, { size, tag });
+    store.hashes = store.#recorded();
     return store;
   }
 
-  #recorded(size) {
+  #recorded() {
     const bytes = new Uint8Array(this.note.getSize());
     this.note.read(bytes, { at: 0 });
     try {
       const record = JSON.parse(new TextDecoder().decode(bytes));
-      if (record.size === size && record.part === PART) return record.hashes;
+      if (record.size === this.size && record.tag === this.tag && record.part === PART) return record.hashes;
     } catch {
       // a half-written record: the parts are fetched again
     }
-    this.size = size;
     return [];
   }
 
@@ -80,11 +82,11 @@ class PartStore {
   }
 
   /** The hash is recorded after the bytes are on disk, so a part that broke off is never taken for whole. */
-  write(index, bytes, hash, size) {
+  write(index, bytes, hash) {
     this.file.write(bytes, { at: index * PART });
     this.file.flush();
     this.hashes[index] = hash;
-    const record = new TextEncoder().encode(JSON.stringify({ size, part: PART, hashes: this.hashes }));
+    const record = new TextEncoder().encode(JSON.stringify({ size: this.size, tag: this.tag, part: PART, hashes: this.hashes }));
     this.note.truncate(0);
     this.note.write(record, { at: 0 });
     this.note.flush();
@@ -123,7 +125,7 @@ export class Source {
   #keep(index, bytes, hash) {
     if (!this.store) return;
     try {
-      this.store.write(index, bytes, hash, this.size);
+      this.store.write(index, bytes, hash);
     } catch (error) {
       // a full disk costs the next visit a download, not this one its answer
       this.notKept = error.name;
@@ -176,12 +178,12 @@ export class Source {
  * @param {{url: string, name: string, parts?: string[], keep?: boolean}} model
  */
 export async function openSource({ url, name, parts = [], keep = true }) {
-  const { size, fetchRange } = await httpRanges(url);
+  const { size, tag, fetchRange } = await httpRanges(url);
   let store = null;
   let notKept = '';
   if (keep) {
     try {
-      store = await PartStore.open(name.replace(/[^\w.-]/g, '_'), size);
+      store = await PartStore.open(name.replace(/[^\w.-]/g, '_'), size, tag);
     } catch (error) {
       notKept = error.name; // private windows have no OPFS; another tab may hold the file
     }
