@@ -38,6 +38,7 @@ clean:
 	$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[test]'
 	@touch $@
 
-node_modules/.installed: package.json | setup
+node_modules/.installed: package.json | .venv/.installed
+	@$(BIN)/pyweb setup --tests
 	npm install --ignore-scripts --no-audit --no-fund --no-package-lock --loglevel=error
 	@touch $@

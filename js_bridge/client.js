@@ -71,6 +71,7 @@ export class Assistant {
     try {
       signal?.throwIfAborted();
       const booted = assistant.request('boot', { runtime: runtime ?? here('../runtime/') });
+      booted.catch(() => {}); // awaited below; a model that isn't found ends the load first
       const params = { model: await described(model), context, kv };
       await booted;
       await assistant.request('load', params, { onProgress });

@@ -136,7 +136,10 @@ export class Source {
 
   /** One part, checked. @param {(bytes: number) => void} [onBytes] called as bytes arrive */
   async part(index, onBytes) {
-    if (this.recent?.index === index) return this.recent.bytes;
+    if (this.recent?.index === index) {
+      onBytes?.(this.recent.bytes.length);
+      return this.recent.bytes;
+    }
     let bytes = await this.#kept(index);
     if (!bytes) {
       bytes = await this.fetchRange(index * PART, this.#length(index), onBytes);

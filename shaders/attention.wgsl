@@ -11,7 +11,8 @@ const FOURS = HALF / 4u;                  // a head is read four pairs at a time
 @group(0) @binding(0) var<uniform> control: Control;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> kv: array<${"vec4<u32>" if KV_F16 else "vec4<f32>"}>;
-@group(0) @binding(3) var<storage, read_write> partial: array<vec2<f32>>;
+@group(0) @binding(3) var<storage, read> order: array<u32>;
+@group(0) @binding(4) var<storage, read_write> partial: array<vec2<f32>>;
 
 struct Four {
   a: vec4<f32>,
@@ -29,8 +30,8 @@ fn four(at: u32) -> Four {
 }
 
 fn slot_of(position: u32, mask: u32) -> u32 {
-  if (position < control.length) { return position; }
-  return control.length + ancestor(mask, position - control.length);
+  if (position < control.length) { return order[position]; }
+  return order[control.length + ancestor(mask, position - control.length)];
 }
 
 // Scores of the key at `row` for all query heads of the group.

@@ -1,11 +1,7 @@
 // Moves a prefill on: commits the chunk just run and lays out the next WIDTH tokens as a chain, each node the child of
 // the one before. After the last chunk the prompt's final token is left as node 0 of the first decode step.
 #% include "include/control.wgsl"
-struct Request {
-  token_limit: u32,
-  context_limit: u32,
-  prompt_length: u32,
-}
+#% include "include/request.wgsl"
 
 @group(0) @binding(0) var<storage, read_write> control: Control;
 @group(0) @binding(1) var<storage, read> request: Request;

@@ -1,4 +1,4 @@
-// Query, key and value in one product, RoPE on the first two, keys and values into the cache at slot length + node.
+// Query, key and value in one product, RoPE on the first two, keys and values into the cache at order[length + node].
 // The two rows of a pair are what RoPE turns together; q and k keep pairs side by side, so that both have one order.
 // x: [32][blocks] activations, q: [32][HEADS * HALF] pairs, kv: keys [KV_HEADS][SLOTS][HALF] pairs, then values alike.
 // A workgroup handles THREADS / LANES pairs for a tile of TOKENS nodes.
@@ -13,8 +13,9 @@ ${bindings()}
 @group(0) @binding(4) var<storage, read> rope: array<vec2<f32>>;
 @group(0) @binding(5) var<storage, read_write> q: array<vec2<f32>>;
 @group(0) @binding(6) var<storage, read_write> kv: array<${"u32" if KV_F16 else "vec2<f32>"}>;
+@group(0) @binding(7) var<storage, read> order: array<u32>;
 #% if BIAS
-@group(0) @binding(7) var<storage, read> bias: array<f32>;
+@group(0) @binding(8) var<storage, read> bias: array<f32>;
 #% endif
 
 fn store(pair: u32, t: u32, row_a: u32, row_b: u32, sum_a: f32, sum_b: f32) {
@@ -33,7 +34,7 @@ fn store(pair: u32, t: u32, row_a: u32, row_b: u32, sum_a: f32, sum_b: f32) {
     q[t * HEADS * HALF + pair] = value;
     return;
   }
-  let slot = (head - HEADS) * SLOTS + control.length + t;
+  let slot = (head - HEADS) * SLOTS + order[control.length + t];
   kv[slot * HALF + i] = ${"pack2x16float(value)" if KV_F16 else "value"};
 }
 

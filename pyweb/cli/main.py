@@ -89,7 +89,8 @@ def _parser() -> argparse.ArgumentParser:
     fetch = add("fetch", "models:fetch", "get a known model into the cache")
     fetch.add_argument("model")
 
-    add("setup", "setup:setup", "fetch the browser's runtime parts and the embedded model")
+    setup = add("setup", "setup:setup", "fetch the browser's runtime parts and the embedded model")
+    setup.add_argument("--tests", action="store_true", help="also node, npm and chromedriver, for the tests")
     return parser
 
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from argparse import Namespace
 
-from pyweb.cli import model_files, runtime
+from pyweb.cli import fetching, model_files, runtime
 from pyweb.cli.browser import find_browser
 from pyweb.cli.browser_wheel import browser_wheel
 from pyweb.cli.console import Progress, note
@@ -27,6 +27,8 @@ def setup(options: Namespace) -> None:
     runtime.prepare(progress)
     browser_wheel()
     model_files.fetch(registry.find(registry.DEFAULT), progress)
+    if options.tests:
+        _test_tools(progress)
     progress.finish()
 
 
@@ -37,16 +39,36 @@ def _browser(progress: Progress) -> None:
         return
     except BrowserError:
         pass
-    if not (sys.platform == "linux" and shutil.which("apt-get") and os.geteuid() == 0):
+    if not _can_use_apt():
         note("No Chrome or Chromium was found: install one, it is needed to ask questions headless.")
         return
     progress.update("browser", text="installing chromium with apt")
-    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    for arguments in (["update"], ["install", "-y", "--no-install-recommends", "chromium"]):
-        subprocess.run(
-            ["apt-get", *arguments], env=environment, capture_output=True, stdin=subprocess.DEVNULL
-        )
+    # Without any font a headless browser may crash.
+    _apt_install("chromium", "fonts-liberation")
     try:
         find_browser()
     except BrowserError:
         note("Chromium could not be installed with apt: install Chrome or Chromium by hand.")
+
+
+def _test_tools(progress: Progress) -> None:
+    """What only tests need: node and npm for kernels, chromedriver for Selenium."""
+    for name in ("node", "npm"):
+        fetching.tool(name)
+    if shutil.which("chromedriver") or "chromium" not in find_browser() or not _can_use_apt():
+        return
+    progress.update("chromedriver", text="installing chromium-driver with apt")
+    _apt_install("chromium-driver")
+
+
+def _can_use_apt() -> bool:
+    return sys.platform == "linux" and os.geteuid() == 0 and shutil.which("apt-get") is not None
+
+
+def _apt_install(*packages: str) -> None:
+    """Installs Debian packages; a failure shows in what is missing afterwards."""
+    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+    for arguments in (["update"], ["install", "-y", "--no-install-recommends", *packages]):
+        subprocess.run(
+            ["apt-get", *arguments], env=environment, capture_output=True, stdin=subprocess.DEVNULL
+        )

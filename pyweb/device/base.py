@@ -49,7 +49,9 @@ class Device(Protocol):
     async def collect(self, ticket: int) -> bytes:
         """Waits for a submission; its read-backs, one after the other."""
 
-    async def load(self, source: Source, steps: Sequence[int], on_progress: Callable[[int, int], None]) -> None:
+    async def load(
+        self, source: Source, steps: Sequence[int], on_progress: Callable[[int, int], None]
+    ) -> None:
         """Streams (file offset, length, buffer, buffer offset, program) steps, sorted by offset, into buffers."""
 
     def counters(self) -> dict[str, int]:
@@ -57,5 +59,3 @@ class Device(Protocol):
 
     def close(self) -> None:
         """Frees everything."""
-
-

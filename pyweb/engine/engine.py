@@ -195,7 +195,9 @@ class Engine:
         if not prompt:
             raise UsageError("The prompt is empty.")
         if len(prompt) >= self.context:
-            raise PromptTooLongError(f"The prompt has {len(prompt)} tokens, the context holds {self.context}.")
+            raise PromptTooLongError(
+                f"The prompt has {len(prompt)} tokens, the context holds {self.context}."
+            )
 
     def _begin(self, prompt: Sequence[int], max_tokens: int, stops: Sequence[int]) -> None:
         b = self._buffers

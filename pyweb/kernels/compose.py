@@ -16,7 +16,16 @@ from pyweb.errors import LimitError, ShaderError
 
 __all__ = ["Shader", "compose"]
 
-_SIZES = {"f32": 4, "u32": 4, "i32": 4, "vec2<f32>": 8, "vec2<u32>": 8, "vec4<f32>": 16, "vec4<u32>": 16, "vec4<i32>": 16}
+_SIZES = {
+    "f32": 4,
+    "u32": 4,
+    "i32": 4,
+    "vec2<f32>": 8,
+    "vec2<u32>": 8,
+    "vec4<f32>": 16,
+    "vec4<u32>": 16,
+    "vec4<i32>": 16,
+}
 _STORAGE = re.compile(r"var<storage")
 _SHARED = re.compile(r"var<workgroup>\s+\w+\s*:\s*array<\s*([\w<>]+?)\s*,\s*(\d+)u?\s*>")
 _WORKGROUP = re.compile(r"@workgroup_size\(([\d,\s]+)\)")
@@ -100,4 +109,6 @@ def _check(shader: Shader, limits: Mapping[str, int]) -> None:
     }
     for limit, amount in asked.items():
         if amount > limits[limit]:
-            raise LimitError(f"Kernel {shader.label} asks {amount} of {limit}, the device grants {limits[limit]}.")
+            raise LimitError(
+                f"Kernel {shader.label} asks {amount} of {limit}, the device grants {limits[limit]}."
+            )

@@ -27,6 +27,7 @@ class Tuning:
     norm_threads: int
     attention_threads: int
     chunk: int
+    choose_segment: int
     rows: int
     tile: int
 
@@ -42,8 +43,28 @@ class Tuning:
         return min(width, self.tile)
 
 
-GPU = Tuning("gpu", barrier_free=False, threads=128, norm_threads=256, attention_threads=32, chunk=32, rows=2, tile=8)
-SOFTWARE = Tuning("software", barrier_free=True, threads=32, norm_threads=8, attention_threads=4, chunk=32, rows=4, tile=4)
+GPU = Tuning(
+    "gpu",
+    barrier_free=False,
+    threads=128,
+    norm_threads=256,
+    attention_threads=32,
+    chunk=32,
+    choose_segment=4096,
+    rows=2,
+    tile=8,
+)
+SOFTWARE = Tuning(
+    "software",
+    barrier_free=True,
+    threads=32,
+    norm_threads=8,
+    attention_threads=4,
+    chunk=32,
+    choose_segment=64,
+    rows=4,
+    tile=4,
+)
 
 
 def choose_tuning(info: Mapping[str, object]) -> Tuning:

@@ -20,5 +20,7 @@ def decoder_of(gguf: GGUF) -> Decoder:
     name = gguf.metadata.get("general.architecture")
     if name not in ARCHITECTURES:
         known = ", ".join(sorted(ARCHITECTURES))
-        raise UnknownModelError(f"The model's architecture is {name!r}, pyweb runs: {known}.", "Choose another model.")
+        raise UnknownModelError(
+            f"The model's architecture is {name!r}, pyweb runs: {known}.", "Choose another model."
+        )
     return ARCHITECTURES[name](gguf)

@@ -53,9 +53,15 @@ class Decoder:
     vectors: tuple[dict[str, Vector], ...]
 
     def __post_init__(self):
-        for name, size in (("hidden", self.hidden), ("feed_forward", self.feed_forward), ("head", self.heads * self.head_size)):
+        for name, size in (
+            ("hidden", self.hidden),
+            ("feed_forward", self.feed_forward),
+            ("head", self.heads * self.head_size),
+        ):
             if size % 32:
-                raise ModelFileError(f"The model's {name} size {size} is not a multiple of 32.", "Choose another model.")
+                raise ModelFileError(
+                    f"The model's {name} size {size} is not a multiple of 32.", "Choose another model."
+                )
         if self.heads % self.kv_heads:
             raise ModelFileError(f"{self.heads} query heads can't share {self.kv_heads} KV heads.")
 

@@ -20,7 +20,9 @@ def llama(gguf: GGUF) -> Decoder:
         return required(meta, f"llama.{key}", kind)
 
     if "rope_freqs.weight" in gguf.tensors or "llama.rope.scaling.type" in meta:
-        raise UnknownModelError("The model scales its RoPE frequencies, which pyweb doesn't do yet.", "Choose another model.")
+        raise UnknownModelError(
+            "The model scales its RoPE frequencies, which pyweb doesn't do yet.", "Choose another model."
+        )
     hidden, heads = size("embedding_length"), size("attention.head_count")
     kv_heads = size("attention.head_count_kv") if "llama.attention.head_count_kv" in meta else heads
     head_size = size("attention.key_length") if "llama.attention.key_length" in meta else hidden // heads
@@ -31,7 +33,9 @@ def llama(gguf: GGUF) -> Decoder:
 
     def matrices(layer: int) -> dict[str, Matrix]:
         def matrix(name: str, rows: int, columns: int, *parts: str) -> Matrix:
-            return Matrix(f"blk.{layer}.{name}", tuple(f"blk.{layer}.{part}.weight" for part in parts), rows, columns)
+            return Matrix(
+                f"blk.{layer}.{name}", tuple(f"blk.{layer}.{part}.weight" for part in parts), rows, columns
+            )
 
         qkv_rows = (heads + 2 * kv_heads) * head_size
         return {
@@ -43,7 +47,9 @@ def llama(gguf: GGUF) -> Decoder:
 
     def vectors(layer: int) -> dict[str, Vector]:
         names = ("attn_norm", "ffn_norm")
-        return {name: Vector(f"blk.{layer}.{name}", (f"blk.{layer}.{name}.weight",), hidden) for name in names}
+        return {
+            name: Vector(f"blk.{layer}.{name}", (f"blk.{layer}.{name}.weight",), hidden) for name in names
+        }
 
     return Decoder(
         architecture="llama",
@@ -55,7 +61,9 @@ def llama(gguf: GGUF) -> Decoder:
         feed_forward=feed_forward,
         vocabulary=vocabulary,
         context=size("context_length"),
-        rope_base=required(meta, "llama.rope.freq_base", float) if "llama.rope.freq_base" in meta else 10000.0,
+        rope_base=required(meta, "llama.rope.freq_base", float)
+        if "llama.rope.freq_base" in meta
+        else 10000.0,
         rope_pairs="adjacent",
         norm_eps=size("attention.layer_norm_rms_epsilon", float),
         embedding=Matrix("embedding", ("token_embd.weight",), vocabulary, hidden),

@@ -1,6 +1,7 @@
 """Everything on the GPU beside the weights: control, activations, KV cache, RoPE table."""
 
 from dataclasses import dataclass
+from struct import pack
 
 from pyweb.device import Device
 from pyweb.kernels.tuning import Tuning
@@ -8,17 +9,16 @@ from pyweb.models import Decoder
 from pyweb.plan.control import CONTROL_BYTES, MAX_NODES, REQUEST_BYTES, STATE
 from pyweb.plan.dispatch import Binding
 
-__all__ = ["SEGMENT", "Buffers", "allocate", "rope_table"]
+__all__ = ["Buffers", "allocate", "rope_table"]
 
 _X_BLOCK = 48  # a block of 32 8-bit activations: 32 bytes of codes, 16 of scale and sum
-SEGMENT = 64  # logits that one thread of `choose` compares
 
 
 @dataclass(frozen=True)
 class Buffers:
     """Bindings by what they hold; sizes are for 32 nodes.
 
-    `control_head` is the part of the control buffer that kernels read as a uniform. `hidden` are the two residuals that
+    `order` is the permutation of cache slots (shaders/include/attention.wgsl), the identity at first. `control_head` is the part of the control buffer that kernels read as a uniform. `hidden` are the two residuals that
     layers write in turn, since WebGPU forbids one buffer as read and read-write in a dispatch.
     """
 
@@ -28,6 +28,7 @@ class Buffers:
     control_head: Binding
     request: Binding
     context: Binding
+    order: Binding
     rope: Binding
     hidden: tuple[Binding, Binding]
     x_hidden: Binding
@@ -53,6 +54,7 @@ def _sizes(decoder: Decoder, tuning: Tuning, slots: int) -> dict[str, int]:
         "control": CONTROL_BYTES,
         "request": REQUEST_BYTES,
         "context": slots * 4,
+        "order": slots * 4,
         "rope": slots * decoder.head_size * 4,
         "x_hidden": MAX_NODES * decoder.hidden // 32 * _X_BLOCK,
         "x_attention": MAX_NODES * attention // 32 * _X_BLOCK,
@@ -61,7 +63,7 @@ def _sizes(decoder: Decoder, tuning: Tuning, slots: int) -> dict[str, int]:
         "q": MAX_NODES * attention * 4,
         "partial": MAX_NODES * decoder.heads * chunks * (decoder.head_size + 2) * 4,
         "logits": MAX_NODES * decoder.vocabulary * 4,
-        "best": MAX_NODES * -(-decoder.vocabulary // SEGMENT) * 8,
+        "best": MAX_NODES * -(-decoder.vocabulary // tuning.choose_segment) * 8,
         "nll": slots * 4,
     }
 
@@ -80,6 +82,7 @@ async def allocate(device: Device, decoder: Decoder, tuning: Tuning, context: in
     sizes = _sizes(decoder, tuning, slots)
     made = {name: await binding(size, name) for name, size in sizes.items()}
     hidden = MAX_NODES * decoder.hidden * 4
+    device.write(made["order"].buffer, 0, pack(f"<{slots}I", *range(slots)))
     kv = 2 * decoder.kv_heads * slots * decoder.head_size * (2 if kv_f16 else 4)
     return Buffers(
         slots=slots,

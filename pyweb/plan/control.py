@@ -52,7 +52,7 @@ class State:
 
     @property
     def finish_reason(self) -> str | None:
-        """"stop" for a stop token, "length" for the token limit or a full context, None while unfinished."""
+        """ "stop" for a stop token, "length" for the token limit or a full context, None while unfinished."""
         return next((reason for flag, reason in _FINISHED.items() if self.flags & flag), None)
 
     def tokens(self, start: int) -> list[int]:
@@ -60,13 +60,15 @@ class State:
         return [unpack_from("<I", self.data, _RING_AT + i % RING * 4)[0] for i in range(start, self.emitted)]
 
     def records(self, start: int) -> list[tuple[int, int, int]]:
-        """(nodes accepted, match length, width) of step `start` to the last."""
-        return [unpack_from("<3I", self.data, _RECORDS_AT + i % RECORDS * 12) for i in range(start, self.steps)]
+        """(tokens emitted, match length, width) of step `start` to the last."""
+        return [
+            unpack_from("<3I", self.data, _RECORDS_AT + i % RECORDS * 12) for i in range(start, self.steps)
+        ]
 
 
 def parse_state(data: bytes) -> State:
     """The read-back of a window."""
-    length, _valid, context_length, flags, emitted, steps, _width, _reserved = unpack_from("<8I", data)
+    length, _valid, context_length, flags, emitted, steps, _width, _match = unpack_from("<8I", data)
     return State(length, context_length, flags, emitted, steps, data)
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from pyweb.kernels.tuning import Tuning
 from pyweb.models import Decoder
-from pyweb.plan.buffers import SEGMENT, Buffers
+from pyweb.plan.buffers import Buffers
 from pyweb.plan.control import RECORDS, RING
 from pyweb.plan.dispatch import Binding, Dispatch, Kernel
 from pyweb.plan.weights import PackedMatrix, WeightPlan
@@ -54,14 +54,14 @@ class StepPlan:
 
     def choose(self, width: int) -> list[Dispatch]:
         """Greedy choice and the end of the step."""
-        b, vocabulary = self.buffers, self.decoder.vocabulary
-        segments = _ceil(vocabulary, SEGMENT)
-        threads = 1 if self.tuning.barrier_free else 256
-        choose = Kernel.of("choose", M=vocabulary, SEGMENT=SEGMENT)
-        accept = Kernel.of("accept", SEGMENTS=segments, THREADS=threads, RECORDS=RECORDS, RING=RING)
+        b, t, vocabulary = self.buffers, self.tuning, self.decoder.vocabulary
+        segments = _ceil(vocabulary, t.choose_segment)
+        groups = _ceil(segments, 32) if t.barrier_free else segments
+        choose = Kernel.of("choose", M=vocabulary, SEGMENTS=segments, THREADS=1 if t.barrier_free else 256)
+        accept = Kernel.of("accept", SEGMENTS=segments, WIDTH=width, RECORDS=RECORDS, RING=RING)
         return [
-            Dispatch(choose, (b.control_head, b.logits, b.best), (_ceil(segments, 64), width, 1)),
-            Dispatch(accept, (b.control, b.best, b.request, b.context), (1, 1, 1)),
+            Dispatch(choose, (b.control_head, b.logits, b.best), (groups, width, 1)),
+            Dispatch(accept, (b.control, b.best, b.request, b.context, b.order), (1, 1, 1)),
         ]
 
     def likelihood(self, width: int) -> Dispatch:
@@ -93,7 +93,12 @@ class StepPlan:
 
     def _norm(self, weight: Binding, hidden: Binding, width: int) -> Dispatch:
         d, t = self.decoder, self.tuning
-        values = {"K": d.hidden, "EPS": d.norm_eps, "THREADS": t.norm_threads, "LANES": 1 if t.barrier_free else 2}
+        values = {
+            "K": d.hidden,
+            "EPS": d.norm_eps,
+            "THREADS": t.norm_threads,
+            "LANES": 1 if t.barrier_free else 2,
+        }
         grid = (_ceil(d.hidden // 32, t.norm_threads), width, 1) if t.barrier_free else (width, 1, 1)
         bindings = (self.buffers.control_head, hidden, weight, self.buffers.x_hidden)
         return Dispatch(Kernel.of("norm_quantize", **values), bindings, grid)
@@ -116,7 +121,7 @@ class StepPlan:
         b, d = self.buffers, self.decoder
         values = self._matrix_values(matrix, width, 2) | self._head_values()
         values |= {"ROPE_PAIRS": d.rope_pairs, "BIAS": False}
-        bindings = (b.control_head, b.x_hidden, matrix.codes, matrix.scales, b.rope, b.q, kv)
+        bindings = (b.control_head, b.x_hidden, matrix.codes, matrix.scales, b.rope, b.q, kv, b.order)
         return Dispatch(Kernel.of("qkv", **values), bindings, self._grid(matrix.rows // 2, values, width))
 
     def _head_values(self) -> dict[str, object]:
@@ -129,21 +134,39 @@ class StepPlan:
         lanes, size = (1 if t.barrier_free else 2), d.heads * d.head_size
         values = self._head_values() | {"CHUNK": t.chunk, "LANES": lanes, "THREADS": t.attention_threads}
         attention = Kernel.of("attention", SCALE=d.head_size**-0.5, **values)
-        grid = (_ceil(d.kv_heads * chunks, t.attention_threads), width, 1) if t.barrier_free else (d.kv_heads, chunks, width)
+        grid = (
+            (_ceil(d.kv_heads * chunks, t.attention_threads), width, 1)
+            if t.barrier_free
+            else (d.kv_heads, chunks, width)
+        )
         per_group = t.attention_threads if t.barrier_free else 2
         merge_grid = (_ceil(size // 32, per_group), width, 1)
         return [
-            Dispatch(attention, (b.control_head, b.q, kv, b.partial), grid),
-            Dispatch(Kernel.of("attention_merge", **values), (b.control_head, b.partial, b.x_attention), merge_grid),
+            Dispatch(attention, (b.control_head, b.q, kv, b.order, b.partial), grid),
+            Dispatch(
+                Kernel.of("attention_merge", **values), (b.control_head, b.partial, b.x_attention), merge_grid
+            ),
         ]
 
     def _product(
         self, matrix: PackedMatrix, x: Binding, out: Binding, residual: Binding | None, width: int
     ) -> Dispatch:
         rows = self.tuning.rows
-        values = self._matrix_values(matrix, width, rows) | {"M": matrix.rows, "RESIDUAL": residual is not None}
-        bindings = (self.buffers.control_head, x, matrix.codes, matrix.scales, out, *([residual] if residual else []))
-        return Dispatch(Kernel.of("matvec", **values), bindings, self._grid(_ceil(matrix.rows, rows), values, width))
+        values = self._matrix_values(matrix, width, rows) | {
+            "M": matrix.rows,
+            "RESIDUAL": residual is not None,
+        }
+        bindings = (
+            self.buffers.control_head,
+            x,
+            matrix.codes,
+            matrix.scales,
+            out,
+            *([residual] if residual else []),
+        )
+        return Dispatch(
+            Kernel.of("matvec", **values), bindings, self._grid(_ceil(matrix.rows, rows), values, width)
+        )
 
     def _gate_up(self, matrix: PackedMatrix, width: int) -> list[Dispatch]:
         b, t, rows = self.buffers, self.tuning, self.decoder.feed_forward
@@ -156,5 +179,9 @@ class StepPlan:
         quantize = Kernel.of("quantize", K=rows, THREADS=t.threads)
         return [
             Dispatch(kernel, (*inputs, b.feed_forward), (_ceil(rows, t.threads), tiles, 1)),
-            Dispatch(quantize, (b.control_head, b.feed_forward, b.x_feed_forward), (_ceil(rows // 32, t.threads), width, 1)),
+            Dispatch(
+                quantize,
+                (b.control_head, b.feed_forward, b.x_feed_forward),
+                (_ceil(rows // 32, t.threads), width, 1),
+            ),
         ]

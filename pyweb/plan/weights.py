@@ -73,7 +73,9 @@ def _check_matrix(gguf: GGUF, matrix: Matrix) -> list[TensorInfo]:
     layouts = {layout_of(tensor.kind, tensor.name) for tensor in tensors}
     if len(layouts) > 1:
         kinds = ", ".join(f"{tensor.name} {tensor.kind}" for tensor in tensors)
-        raise UnknownModelError(f"The tensors of {matrix.name} mix weight types ({kinds}).", "Choose another file.")
+        raise UnknownModelError(
+            f"The tensors of {matrix.name} mix weight types ({kinds}).", "Choose another file."
+        )
     return tensors
 
 
@@ -150,7 +152,9 @@ async def plan_weights(device: Device, assembler: Assembler, gguf: GGUF, decoder
 async def _plan_pieces(
     device: Device, assembler: Assembler, pieces: list[_Piece], scratch: list[int]
 ) -> list[tuple[int, ...]]:
-    size = -(-max(piece.nbytes for piece in pieces) // 4) * 4 + 4  # a last odd 8-bit block is read a word further
+    size = (
+        -(-max(piece.nbytes for piece in pieces) // 4) * 4 + 4
+    )  # a last odd 8-bit block is read a word further
     stage = Binding(await device.buffer(size, "stage"), size)
     ranges = await device.buffer(len(pieces) * _RANGE, "ranges")
     table = b"".join(pack("<2I", piece.first, piece.blocks).ljust(_RANGE, b"\0") for piece in pieces)
@@ -159,4 +163,7 @@ async def _plan_pieces(
     dispatches = [_repack(piece, stage, ranges, number) for number, piece in enumerate(pieces)]
     await assembler.compile(dispatch.kernel for dispatch in dispatches)
     programs = [device.program(assembler.commands([dispatch])) for dispatch in dispatches]
-    return [(piece.offset, piece.nbytes, stage.buffer, 0, program) for piece, program in zip(pieces, programs, strict=True)]
+    return [
+        (piece.offset, piece.nbytes, stage.buffer, 0, program)
+        for piece, program in zip(pieces, programs, strict=True)
+    ]

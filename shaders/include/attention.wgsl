@@ -1,4 +1,5 @@
-// Where a node's key at a logical position lies: committed positions at their own slot, ancestors at length + node.
+// Where keys and values lie: position p of the committed cache in slot order[p], node n of a step in order[length + n].
+// `order` is a permutation of all slots; accepting a path swaps entries, so that nothing in the cache has to move.
 const HEADS = ${HEADS}u;
 const KV_HEADS = ${KV_HEADS}u;
 const GROUP = ${HEADS // KV_HEADS}u;      // query heads of one KV head
@@ -8,6 +9,7 @@ const CHUNK = ${CHUNK}u;                  // positions of a chunk, aligned to po
 const CHUNKS = ${(SLOTS + CHUNK - 1) // CHUNK}u;
 const PARTIAL = HALF + 1u;                // pairs of a partial result: the weighted values, then (maximum, sum)
 
+// The node that is `depth` steps below node 0 among a node's ancestors and itself.
 fn ancestor(mask: u32, depth: u32) -> u32 {
   var rest = mask;
   for (var i = 0u; i < depth; i++) { rest &= rest - 1u; }

@@ -12,5 +12,5 @@ struct Control {
   emitted: u32,                // tokens of the reply
   steps: u32,                  // steps that emitted
   width: u32,                  // nodes of the last step
-  reserved: u32,
+  match_length: u32,           // of the best candidate behind the nodes
 }

@@ -14,7 +14,10 @@ from pyweb.errors import PywebError
 
 __all__ = ["DawnDevice", "FileSource", "dawn_package"]
 
-_SWIFTSHADER = ("/usr/lib/chromium/vk_swiftshader_icd.json", "/usr/lib64/chromium-browser/vk_swiftshader_icd.json")
+_SWIFTSHADER = (
+    "/usr/lib/chromium/vk_swiftshader_icd.json",
+    "/usr/lib64/chromium-browser/vk_swiftshader_icd.json",
+)
 _ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -101,7 +104,11 @@ class DawnDevice:
         return base64.b64decode(self.call("collect", ticket))
 
     async def load(
-        self, source: FileSource, steps: Sequence[int], on_progress: Callable[[int, int], None], signal: object = None
+        self,
+        source: FileSource,
+        steps: Sequence[int],
+        on_progress: Callable[[int, int], None],
+        signal: object = None,
     ) -> None:
         self.call("load", source.path, list(steps))
         on_progress(source.size, source.size)

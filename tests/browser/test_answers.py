@@ -1,0 +1,124 @@
+"""The whole product on a software adapter: the embedded model answers in the page, `greedy` and `loop` alike."""
+
+import pytest
+
+CALL = """
+const [base, body, args, done] = arguments;
+const work = new (Object.getPrototypeOf(async () => {}).constructor)('base', 'args', body);
+work(base, args).then(done, (error) => done({ error: error.name, message: error.message, remedy: error.remedy }));
+"""
+
+LOAD = """
+const { Assistant } = await import(base + 'js_bridge/client.js');
+window.progress = [];
+window.assistant = await Assistant.load({ ...args, onProgress: (p) => window.progress.push(p) });
+return [...new Set(window.progress.map((p) => p.stage))];
+"""
+
+BOTH_MODES = """
+const pieces = [];
+const greedy = await assistant.ask(args.question, { ...args, mode: 'greedy' });
+const loop = await assistant.ask(args.question, { ...args, mode: 'loop', window: 4, onText: (t) => pieces.push(t) });
+return { greedy, loop, pieces };
+"""
+
+PROMPTS = [
+    {"question": "What is the capital of France?", "text": "", "maxTokens": 16},
+    {
+        "question": "What colour is the boat?",
+        "text": "The harbour of Linsund has one boat. It is painted bright yellow and carries post twice a week.",
+        "maxTokens": 13,
+    },
+    {
+        "question": "Write one line of Python that prints the numbers from 1 to 3.",
+        "text": "",
+        "maxTokens": 16,
+    },
+]
+
+
+@pytest.fixture(scope="module")
+def call(browser, site):
+    """Runs the body of an async function in a page of the site; `assistant` is there after `LOAD`."""
+    browser.get(site + "run.html")
+    yield lambda body, **args: browser.execute_async_script(CALL, site, body, args)
+    browser.execute_script("window.assistant?.close()")
+
+
+@pytest.fixture(scope="module")
+def loaded(call):
+    stages = call(LOAD, model="smollm2-135m-instruct", context=512)
+    assert stages == ["runtime", "model", "kernels"]
+    return call
+
+
+@pytest.mark.parametrize("prompt", PROMPTS, ids=["plain", "text", "code"])
+def test_greedy_and_loop_give_the_same_ids(loaded, prompt):
+    result = loaded(BOTH_MODES, **prompt)
+    assert "error" not in result, result
+    greedy, loop = result["greedy"], result["loop"]
+    assert len(greedy["prompt_ids"]) < 150
+    assert greedy["reply_ids"] == loop["reply_ids"]
+    assert "".join(result["pieces"]) == loop["answer"] == greedy["answer"]
+    assert greedy["maps"] == greedy["steps"]  # once a token, the stop token included
+    windows = -(-loop["steps"] // 4)
+    assert windows <= loop["maps"] <= windows + 1  # once a window; one may be in flight at the end
+    assert loop["widths"] == {"1": loop["steps"]}
+    assert loop["finish_reason"] == greedy["finish_reason"]
+
+
+def test_answers_from_the_page_itself(loaded, browser):
+    browser.execute_script(
+        "document.title = 'Skerry Point';"
+        "document.body.innerHTML = '<main><h1>Skerry Point</h1><p>The lighthouse of Skerry Point was built"
+        " in 1884 from grey granite. It stands on a rock that the tide cuts off twice a day.</p></main>'"
+    )
+    result = loaded("return assistant.ask('When was the lighthouse built?', { maxTokens: 16 })")
+    assert "error" not in result, result
+    assert "1884" in result["answer"]
+    assert {"load", "prefill", "first_token", "decode"} <= set(result["times"])
+
+
+def test_stop_ends_a_reply_between_windows(loaded):
+    body = """
+    const controller = new AbortController();
+    let pieces = 0;
+    return assistant.ask('Write a long story about a sailor and a storm.', {
+      text: '', maxTokens: 200, signal: controller.signal, onText: () => ++pieces === 2 && controller.abort(),
+    });
+    """
+    result = loaded(body)
+    assert result["finish_reason"] == "cancelled"
+    assert 0 < len(result["reply_ids"]) < 40
+
+
+def test_prompt_longer_than_the_context_is_refused_and_the_next_question_answered(loaded):
+    result = loaded("return assistant.ask('What?', { text: args.text })", text="word " * 600)
+    assert result["error"] == "PromptTooLongError"
+    assert "512" in result["message"] and result["remedy"]
+    again = loaded("return assistant.ask('Say hello.', { text: '', maxTokens: 3 })")
+    assert len(again["reply_ids"]) == 3
+
+
+def test_page_without_text_is_refused(loaded):
+    result = loaded("return assistant.ask('What?', { page: { html: '<p></p>', url: '', title: '' } })")
+    assert result["error"] == "EmptyPageError"
+
+
+def test_second_visit_reads_the_model_from_the_device(loaded, browser, site):
+    browser.execute_script("window.assistant.close()")
+    browser.get(site + "run.html")
+    body = """
+    const { Assistant } = await import(base + 'js_bridge/client.js');
+    const known = await (await fetch(base + 'models/index.json')).json();
+    const model = { ...known[0], url: new URL(known[0].url, base + 'models/').href };
+    const assistant = new Assistant(base + 'js_bridge/worker.js');
+    await assistant.request('boot', { runtime: base + 'runtime/' });
+    const loaded = await assistant.request('load', { model, context: 256 });
+    assistant.close();
+    return loaded;
+    """
+    result = loaded(body)
+    assert "error" not in result, result
+    assert result["not_kept"] == ""
+    assert result["fetched"] == 0

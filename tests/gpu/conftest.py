@@ -1,0 +1,62 @@
+"""One Dawn device for all kernel tests, and the stages that they run on."""
+
+import asyncio
+import os
+import shutil
+from collections.abc import Sequence
+from functools import cache
+
+import pytest
+
+from pyweb.kernels.tuning import GPU, SOFTWARE
+from tests.gpu.dawn import DawnDevice, dawn_package
+from tests.gpu.stage import Stage, decoder
+
+
+class CachingDevice(DawnDevice):
+    """Compiles equal code once: engines and stages of one session share their kernels."""
+
+    def __init__(self):
+        super().__init__()
+        self._compiled: dict[str, int] = {}
+
+    async def compile(self, shaders: Sequence[tuple[str, str]]) -> list[int]:
+        missing = {code: label for label, code in shaders if code not in self._compiled}
+        handles = await super().compile([(label, code) for code, label in missing.items()])
+        self._compiled.update(zip(missing, handles, strict=True))
+        return [self._compiled[code] for _, code in shaders]
+
+
+@pytest.fixture(scope="session")
+def device():
+    """The project's bridge on a software adapter."""
+    if not (os.environ.get("PYWEB_NODE") or shutil.which("node")):
+        pytest.fail("Kernel tests run in node, which isn't there: install it, or run `make test`.")
+    if not dawn_package().exists():
+        pytest.fail(f"Kernel tests need npm's `webgpu`, which {dawn_package()} isn't: run `make test`.")
+    device = CachingDevice()
+    yield device
+    device.close()
+
+
+@pytest.fixture(params=[SOFTWARE, GPU], ids=lambda tuning: tuning.name)
+def tuning(request):
+    """Both ways to cut the kernels: without barriers, and with workgroup reductions."""
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def stage(device):
+    """Makes a stage: stage(tuning, bits=4, kv_f16=True, **sizes). Equal ones are made once."""
+
+    @cache
+    def make(tuning, bits=4, kv_f16=True, **sizes):
+        return Stage(device, decoder(**sizes), tuning, bits, kv_f16)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def run():
+    """Runs a coroutine to its end."""
+    return asyncio.run

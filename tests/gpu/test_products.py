@@ -1,0 +1,193 @@
+"""Embedding, norms and matrix products against their numpy twins."""
+
+import numpy as np
+import pytest
+
+from pyweb.plan.dispatch import Dispatch, Kernel
+from pyweb.weights import layout
+from tests.gpu.reference import Activation, close, quantize, random_tree, rms_norm, rope, silu
+
+SUM = 1e-6  # of the summed magnitudes: a float32 sum of up to 65 blocks against a float64 one
+WIDTH = 8
+LENGTH = 37
+GROUPED = {"hidden": 64, "heads": 4, "kv_heads": 2, "head_size": 16, "feed_forward": 96, "rope_pairs": "halves"}
+WIDE = {"hidden": 32, "heads": 26, "kv_heads": 2, "feed_forward": 2080}  # rows of 26 and 65 blocks: 16 and 32 lanes
+
+
+@pytest.fixture(params=[4, 8], ids=["q4", "q8"])
+def bits(request):
+    return request.param
+
+
+@pytest.fixture
+def random():
+    return np.random.default_rng(11)
+
+
+def activation(random, tokens, columns):
+    return quantize(random.normal(0, 3, (tokens, columns)))
+
+
+def magnitude(x, weights):
+    """Sum of |x| * |w|, and of what the offset adds and takes away again."""
+    return np.abs(x.values()) @ np.abs(weights).T + np.abs(x.values()).sum(-1, keepdims=True) * np.abs(weights).max()
+
+
+def start(stage, random, length=LENGTH):
+    nodes = random_tree(random, stage.decoder.vocabulary, WIDTH)
+    stage.control(nodes, length)
+    return nodes
+
+
+def test_embed(stage, tuning, bits, random):
+    s = stage(tuning, bits)
+    nodes = start(s, random)
+    s.run(s.dispatches(WIDTH)["embed"])
+    expected = s.matrices["embedding"][nodes[:, 0]]
+    close(s.read(s.buffers.hidden[0], shape=expected.shape), expected, np.abs(expected) + 2, 1e-7)
+
+
+@pytest.mark.parametrize("sizes", [{}, WIDE, {"hidden": 2080, "heads": 1, "feed_forward": 32}], ids=["96", "32", "2080"])
+def test_norm_quantize(stage, tuning, sizes, random):
+    s = stage(tuning, **sizes)
+    start(s, random)
+    hidden = random.normal(0, 2, (WIDTH, s.decoder.hidden)).astype(np.float32)
+    hidden[1, 32:64] = 0
+    hidden[2] = 0
+    s.write(s.buffers.hidden[0], hidden)
+    s.run(s.dispatches(WIDTH)["attn_norm"])
+    blocks = s.decoder.hidden // 32
+    x = Activation.parse(s.read(s.buffers.x_hidden, np.uint32, (WIDTH, blocks, 12)), blocks)
+    x.assert_rounds(rms_norm(hidden, s.vectors["attn_norm"], s.decoder.norm_eps))
+
+
+@pytest.mark.parametrize(
+    "sizes, name", [({}, "output"), ({}, "down"), (WIDE, "output"), (WIDE, "down"), (GROUPED, "output")]
+)
+def test_matvec_adds_the_residual(stage, tuning, bits, sizes, name, random):
+    s = stage(tuning, bits, **sizes)
+    start(s, random)
+    weights, b = s.matrices[name], s.buffers
+    source, residual, out = {
+        "output": (b.x_attention, b.hidden[0], b.hidden[1]),
+        "down": (b.x_feed_forward, b.hidden[1], b.hidden[0]),
+    }[name]
+    x = activation(random, WIDTH, weights.shape[1])
+    added = random.normal(0, 5, (WIDTH, s.decoder.hidden)).astype(np.float32)
+    s.write(source, x.words())
+    s.write(residual, added)
+    s.run(s.dispatches(WIDTH)[name])
+    expected = x.values() @ weights.T + added
+    close(s.read(out, shape=expected.shape), expected, magnitude(x, weights), SUM)
+
+
+def test_head_has_no_residual(stage, tuning, bits, random):
+    s = stage(tuning, bits)
+    start(s, random)
+    weights = s.matrices["head"]
+    x = activation(random, WIDTH, s.decoder.hidden)
+    s.write(s.buffers.x_hidden, x.words())
+    s.run(s.dispatches(WIDTH)["head"])
+    expected = x.values() @ weights.T
+    close(s.read(s.buffers.logits, shape=expected.shape), expected, magnitude(x, weights), SUM)
+
+
+def test_gate_up(stage, tuning, bits, random):
+    s = stage(tuning, bits)
+    start(s, random)
+    x, outputs = quantize(random.normal(0, 0.3, (WIDTH, s.decoder.hidden))), s.decoder.feed_forward
+    s.write(s.buffers.x_hidden, x.words())
+    s.run(s.dispatches(WIDTH)["gate_up"])
+    sums = x.values() @ s.matrices["gate_up"].T
+    words = s.read(s.buffers.x_feed_forward, np.uint32, (WIDTH, outputs // 32, 12))
+    out = Activation.parse(words, outputs // 32)
+    out.assert_rounds(silu(sums[:, :outputs]) * sums[:, outputs:], tolerance=1e-5)
+
+
+def test_quantize(stage, tuning, random):
+    """Of exact input: codes are the twin's but for ties, which a division that is off by an ulp turns over."""
+    s = stage(tuning)
+    start(s, random)
+    columns = s.decoder.feed_forward
+    values = (random.normal(0, 1, (WIDTH, columns)) * 10.0 ** random.integers(-6, 6, (WIDTH, 1))).astype(np.float32)
+    values[3, 64:96] = 0
+    values[4, :32] = np.arange(32) - 0.5  # many ties: the scale is 30.5 / 127
+    kernel = Kernel.of("quantize", K=columns, THREADS=4)
+    bindings = (s.buffers.control_head, s.new(values), s.buffers.x_feed_forward)
+    s.run([Dispatch(kernel, bindings, (-(-columns // 32 // 4), WIDTH, 1))])
+    x = Activation.parse(s.read(s.buffers.x_feed_forward, np.uint32, (WIDTH, columns // 32, 12)), columns // 32)
+    expected = quantize(values)
+    np.testing.assert_allclose(x.scales, expected.scales, rtol=3e-7)
+    x.assert_rounds(values)
+    assert np.mean(x.codes != expected.codes) < 0.01
+
+
+def with_bias(s, dispatch, bias):
+    """The dispatch with a bias, as families with one will plan it."""
+    values = dict(dispatch.kernel.values) | {"BIAS": True}
+    return Dispatch(Kernel.of("qkv", **values), (*dispatch.bindings, s.new(bias)), dispatch.grid)
+
+
+@pytest.mark.parametrize("kv_f16", [True, False], ids=["f16", "f32"])
+@pytest.mark.parametrize("biased", [False, True], ids=["plain", "bias"])
+@pytest.mark.parametrize("sizes", [{}, GROUPED], ids=["adjacent", "halves"])
+def test_qkv(stage, tuning, sizes, biased, kv_f16, random):
+    s = stage(tuning, 4, kv_f16, **sizes)
+    d, b = s.decoder, s.buffers
+    nodes = start(s, random)
+    half, heads = d.head_size // 2, d.heads + 2 * d.kv_heads
+    x, weights = activation(random, WIDTH, d.hidden), s.matrices["qkv"]
+    bias = random.normal(0, 5, len(weights)).astype(np.float32) if biased else np.zeros(len(weights))
+    s.write(b.x_hidden, x.words())
+    (dispatch,) = s.dispatches(WIDTH)["qkv"]
+    s.run([with_bias(s, dispatch, bias) if biased else dispatch])
+
+    rows = (x.values() @ weights.T + bias).reshape(WIDTH, heads, d.head_size)
+    size = (magnitude(x, weights) + np.abs(bias)).reshape(rows.shape).max(-1)[..., None, None] * 2
+    pairs = rows.reshape(WIDTH, heads, half, 2)
+    turned = pairs if d.rope_pairs == "adjacent" else rows.reshape(WIDTH, heads, 2, half).swapaxes(2, 3)
+    turned = rope(turned, LENGTH + nodes[:, 2].astype(np.int64), d.rope_base)
+    close(s.read(b.q, shape=(WIDTH, d.heads, half, 2)), turned[:, : d.heads], size[:, : d.heads], SUM)
+
+    kind = np.float16 if kv_f16 else np.float32
+    cache = s.read(b.kv[0], kind, (2, d.kv_heads, b.slots, half, 2))
+    written = cache[:, :, LENGTH : LENGTH + WIDTH]  # slot = length + node, whatever the depth
+    keys, values = turned[:, d.heads : d.heads + d.kv_heads], pairs[:, d.heads + d.kv_heads :]
+    expected = np.stack([keys, values]).swapaxes(1, 2)
+    close(written, expected, np.abs(expected) * (1e3 if kv_f16 else 0) + size.max(), SUM)
+
+
+@pytest.mark.parametrize("kind, blocks", [("Q4_1", 1), ("Q4_1", 203), ("Q8_0", 1), ("Q8_0", 203), ("Q8_0", 64)])
+def test_repack_equals_its_twin(stage, tuning, kind, blocks, random):
+    """Blocks behind `first`, none beside them; `first` is even, as the plan keeps it for 8-bit scales."""
+    s, target, first = stage(tuning), layout.LAYOUT_OF[kind], 6
+    raw = random.integers(0, 256, blocks * {"Q4_1": 20, "Q8_0": 34}[kind], np.uint8)
+    total = first + blocks + 4
+    codes = s.new(np.full(total * target.code_bytes, 0xAA, np.uint8))
+    scales = s.new(np.full(-(-total * target.scale_bytes // 4) * 4, 0xAA, np.uint8))
+    source = s.new(np.pad(raw, (0, -len(raw) % 4 + 4)))
+    bindings = (s.new(np.array([first, blocks], np.uint32)), source, codes, scales)
+    s.run([Dispatch(Kernel.of(f"repack_{kind.lower()}"), bindings, (-(-blocks // 64), 1, 1))])
+    for binding, expected in zip((codes, scales), layout.repack(kind, raw.tobytes()), strict=True):
+        unit = target.code_bytes if binding is codes else target.scale_bytes
+        found = s.read(binding, np.uint8)
+        assert found[first * unit :][: expected.nbytes].tobytes() == expected.tobytes()
+        assert (found[: first * unit] == 0xAA).all() and (found[first * unit + expected.nbytes :] == 0xAA).all()
+
+
+def test_a_finished_step_does_nothing(stage, tuning, random):
+    """With a flag set every kernel returns at once: the rest of a window is cheap and changes nothing."""
+    s = stage(tuning)
+    s.control(random_tree(random, s.decoder.vocabulary, WIDTH), LENGTH, flags=1, rest=(LENGTH + 1, 3, 3))
+    s.request(100, 96, 10)
+    before = s.state()
+    watched = (*s.buffers.hidden, s.buffers.x_hidden, s.buffers.x_attention, s.buffers.q, s.buffers.partial, s.buffers.logits)
+    for binding in watched:
+        s.write(binding, np.full(binding.size, 0x5A, np.uint8))
+    dispatches = s.dispatches(WIDTH)
+    names = [name for name in dispatches if name not in ("nll", "prefill")]
+    for name in names:
+        s.run(dispatches[name])
+    for binding in watched:
+        assert (s.read(binding, np.uint8) == 0x5A).all()
+    assert s.state() == before
