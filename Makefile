@@ -1,7 +1,7 @@
 # Two commands do everything, set-up included: `make demo` and `make test`.
 PYTHON ?= python3
 BIN := .venv/bin
-QUESTION ?= What did the lighthouse keeper do every evening?
+QUESTION ?= What does the article say the lighthouse keeper did every evening?
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 

@@ -10,8 +10,16 @@ from pyweb.device import Device, Source
 from pyweb.engine import DEFAULT_WINDOW, Engine, Generation
 from pyweb.errors import EmptyPageError, PromptTooLongError, UsageError
 from pyweb.kernels.tuning import WIDTHS
-from pyweb.prompt import ChatTemplate, TextStream, Tokenizer, named_specials, page_messages, prompt_ids
-from pyweb.prompt import stop_ids, text_messages
+from pyweb.prompt import (
+    ChatTemplate,
+    TextStream,
+    Tokenizer,
+    named_specials,
+    page_messages,
+    prompt_ids,
+    stop_ids,
+    text_messages,
+)
 from pyweb.weights import GGUF, read_gguf
 
 __all__ = ["Answer", "Assistant", "adapter_name"]

@@ -1,8 +1,8 @@
 """How kernels are cut for a class of device.
 
 What defines an order of additions (`lanes` of a row, `chunk` of attention, `norm_threads`) is one value per model and
-device for all widths, so that N tokens in a step give the bits of N single steps. `tile` (tokens a workgroup), `rows` (rows a
-thread) and `threads` don't touch the order.
+device for all widths, so that N tokens in a step give the bits of N single steps. `tile` (tokens a workgroup), `rows`
+(rows a thread) and `threads` don't touch the order.
 """
 
 from collections.abc import Mapping

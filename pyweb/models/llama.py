@@ -1,4 +1,4 @@
-"""Llama (and SmolLM2, which is one): RMSNorm, RoPE over adjacent pairs in GGUF's row order, SwiGLU, optional tied head."""
+"""Llama (and SmolLM2, which is one): RMSNorm, RoPE over adjacent pairs in GGUF's row order, SwiGLU, head maybe tied."""
 
 from pyweb.errors import UnknownModelError
 from pyweb.models.decoder import Decoder, Matrix, Vector, required

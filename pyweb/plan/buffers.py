@@ -18,8 +18,9 @@ _X_BLOCK = 48  # a block of 32 8-bit activations: 32 bytes of codes, 16 of scale
 class Buffers:
     """Bindings by what they hold; sizes are for 32 nodes.
 
-    `order` is the permutation of cache slots (shaders/include/attention.wgsl), the identity at first. `control_head` is the part of the control buffer that kernels read as a uniform. `hidden` are the two residuals that
-    layers write in turn, since WebGPU forbids one buffer as read and read-write in a dispatch.
+    `order` is the permutation of cache slots (shaders/include/attention.wgsl), the identity at first. `control_head` is
+    the part of the control buffer that kernels read as a uniform. `hidden` are the two residuals that layers write in
+    turn, since WebGPU forbids one buffer as read and read-write in a dispatch.
     """
 
     slots: int

@@ -20,7 +20,7 @@ def _ceil(a: int, b: int) -> int:
 class StepPlan:
     """Builds dispatch lists for one loaded model.
 
-    `chunks` arguments bound the attention grid: chunks of positions that can be visible in that step. They change no bit.
+    `chunks` arguments bound the attention grid: chunks of positions that can be visible. They change no bit.
     """
 
     decoder: Decoder

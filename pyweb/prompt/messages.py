@@ -21,8 +21,10 @@ class Block(Protocol):
 
 
 def page_messages(title: str, blocks: Iterable[Block], question: str) -> list[dict[str, str]]:
-    """Messages that ask about a page, whose title and blocks are fenced as material."""
-    parts = [f"# {title}"] if title.strip() else []
+    """Messages that ask about a page, whose title (unless it heads the blocks) and blocks are fenced as material."""
+    blocks = list(blocks)
+    headed = bool(blocks) and blocks[0].kind == "heading" and blocks[0].text.strip() == title.strip()
+    parts = [] if headed or not title.strip() else [f"# {title}"]
     parts += [_shown(block) for block in blocks]
     return text_messages("\n\n".join(parts), question)
 

@@ -5,12 +5,18 @@ import os
 import shutil
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 
+import numpy as np
 import pytest
 
+from pyweb.engine import Engine
 from pyweb.kernels.tuning import GPU, SOFTWARE
-from tests.gpu.dawn import DawnDevice, dawn_package
-from tests.gpu.stage import Stage, decoder
+from pyweb.weights import read_gguf
+from tests.gpu.dawn import DawnDevice, FileSource, dawn_package
+from tests.gpu.stage import CONTEXT, Stage, decoder
+
+FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
 
 
 class CachingDevice(DawnDevice):
@@ -57,6 +63,22 @@ def stage(device):
 
 
 @pytest.fixture(scope="session")
-def run():
-    """Runs a coroutine to its end."""
-    return asyncio.run
+def engine(device):
+    """Loads a tiny Llama of tests/fixtures: engine(name, tuning, kv_f16=True). Equal ones are loaded once."""
+
+    @cache
+    def load(name, tuning, kv_f16=True):
+        async def loaded():
+            source = FileSource(device, FIXTURES / f"tiny_{name}.gguf")
+            gguf = await read_gguf(source.read, source.size)
+            return await Engine.load(device, source, gguf, context=CONTEXT, kv_f16=kv_f16, tuning=tuning)
+
+        return asyncio.run(loaded())
+
+    return load
+
+
+@pytest.fixture(scope="session")
+def reference():
+    """Ids and logits of a tiny Llama by PyTorch, as tests/fixtures/make_tiny_llama.py describes them."""
+    return cache(lambda name: dict(np.load(FIXTURES / f"tiny_{name}.npz")))

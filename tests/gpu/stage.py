@@ -20,9 +20,9 @@ CONTEXT = 96  # with 32 slots more: four chunks
 
 
 def decoder(**sizes: object) -> Decoder:
-    """A one-layer decoder; by default one where little divides evenly."""
-    size = {"hidden": 96, "heads": 3, "kv_heads": 1, "head_size": 32, "feed_forward": 160, "vocabulary": 101}
-    size |= {"rope_pairs": "adjacent", "rope_base": 100.0} | sizes
+    """A one-layer decoder; by default with the sizes of `tiny_tied.gguf`, of which few divide evenly."""
+    size = {"hidden": 96, "heads": 3, "kv_heads": 1, "head_size": 32, "feed_forward": 160, "vocabulary": 227}
+    size |= {"rope_pairs": "adjacent", "rope_base": 10000.0} | sizes
     hidden, attention, up = size["hidden"], size["heads"] * size["head_size"], size["feed_forward"]
     qkv = attention + 2 * size["kv_heads"] * size["head_size"]
     shapes = {"qkv": (qkv, hidden), "output": (hidden, attention), "gate_up": (2 * up, hidden), "down": (hidden, up)}
@@ -99,12 +99,24 @@ class Stage:
         nodes = np.pad(nodes.astype(np.uint32), ((0, MAX_NODES - len(nodes)), (0, 0)))
         self.write(self.buffers.control, np.concatenate([nodes.ravel(), state]))
 
+    def order(self, shuffled: bool = True) -> np.ndarray:
+        """Sets and returns the cache's permutation: entry p is the slot of position p."""
+        slots = np.arange(self.buffers.slots, dtype=np.uint32)
+        order = self.random.permutation(slots) if shuffled else slots
+        self.write(self.buffers.order, order)
+        return order
+
     def request(self, token_limit: int, context_limit: int, prompt_length: int, stops: Sequence[int] = ()) -> None:
         data = request_bytes(token_limit, context_limit, prompt_length, stops)
         self.device.write(self.buffers.request.buffer, 0, data)
 
     def state(self) -> State:
         return parse_state(self.read(self.buffers.control, np.uint8, (CONTROL_BYTES,))[STATE:].tobytes())
+
+    def nodes(self) -> np.ndarray:
+        """The nodes of the next step, (valid, 4)."""
+        words = self.read(self.buffers.control, np.uint32)
+        return words[: MAX_NODES * 4].reshape(-1, 4)[: words[STATE // 4 + 1]]
 
     def dispatches(self, width: int) -> dict[str, list[Dispatch]]:
         """A step's dispatches by name; `quantize`, which only some tunings need, goes with `gate_up`."""

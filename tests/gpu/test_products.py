@@ -9,6 +9,7 @@ from tests.gpu.reference import Activation, close, quantize, random_tree, rms_no
 
 SUM = 1e-6  # of the summed magnitudes: a float32 sum of up to 65 blocks against a float64 one
 WIDTH = 8
+TILE = 2  # nodes of a product: the kernels of wider steps compile for seconds, and must equal these (test_widths.py)
 LENGTH = 37
 GROUPED = {"hidden": 64, "heads": 4, "kv_heads": 2, "head_size": 16, "feed_forward": 96, "rope_pairs": "halves"}
 WIDE = {"hidden": 32, "heads": 26, "kv_heads": 2, "feed_forward": 2080}  # rows of 26 and 65 blocks: 16 and 32 lanes
@@ -33,9 +34,9 @@ def magnitude(x, weights):
     return np.abs(x.values()) @ np.abs(weights).T + np.abs(x.values()).sum(-1, keepdims=True) * np.abs(weights).max()
 
 
-def start(stage, random, length=LENGTH):
-    nodes = random_tree(random, stage.decoder.vocabulary, WIDTH)
-    stage.control(nodes, length)
+def start(stage, random, width=WIDTH):
+    nodes = random_tree(random, stage.decoder.vocabulary, width)
+    stage.control(nodes, LENGTH)
     return nodes
 
 
@@ -61,45 +62,43 @@ def test_norm_quantize(stage, tuning, sizes, random):
     x.assert_rounds(rms_norm(hidden, s.vectors["attn_norm"], s.decoder.norm_eps))
 
 
-@pytest.mark.parametrize(
-    "sizes, name", [({}, "output"), ({}, "down"), (WIDE, "output"), (WIDE, "down"), (GROUPED, "output")]
-)
+@pytest.mark.parametrize("sizes, name", [({}, "output"), ({}, "down"), (WIDE, "output"), (WIDE, "down")])
 def test_matvec_adds_the_residual(stage, tuning, bits, sizes, name, random):
     s = stage(tuning, bits, **sizes)
-    start(s, random)
+    start(s, random, TILE)
     weights, b = s.matrices[name], s.buffers
     source, residual, out = {
         "output": (b.x_attention, b.hidden[0], b.hidden[1]),
         "down": (b.x_feed_forward, b.hidden[1], b.hidden[0]),
     }[name]
-    x = activation(random, WIDTH, weights.shape[1])
-    added = random.normal(0, 5, (WIDTH, s.decoder.hidden)).astype(np.float32)
+    x = activation(random, TILE, weights.shape[1])
+    added = random.normal(0, 5, (TILE, s.decoder.hidden)).astype(np.float32)
     s.write(source, x.words())
     s.write(residual, added)
-    s.run(s.dispatches(WIDTH)[name])
+    s.run(s.dispatches(TILE)[name])
     expected = x.values() @ weights.T + added
     close(s.read(out, shape=expected.shape), expected, magnitude(x, weights), SUM)
 
 
 def test_head_has_no_residual(stage, tuning, bits, random):
     s = stage(tuning, bits)
-    start(s, random)
+    start(s, random, TILE)
     weights = s.matrices["head"]
-    x = activation(random, WIDTH, s.decoder.hidden)
+    x = activation(random, TILE, s.decoder.hidden)
     s.write(s.buffers.x_hidden, x.words())
-    s.run(s.dispatches(WIDTH)["head"])
+    s.run(s.dispatches(TILE)["head"])
     expected = x.values() @ weights.T
     close(s.read(s.buffers.logits, shape=expected.shape), expected, magnitude(x, weights), SUM)
 
 
 def test_gate_up(stage, tuning, bits, random):
     s = stage(tuning, bits)
-    start(s, random)
-    x, outputs = quantize(random.normal(0, 0.3, (WIDTH, s.decoder.hidden))), s.decoder.feed_forward
+    start(s, random, TILE)
+    x, outputs = quantize(random.normal(0, 0.3, (TILE, s.decoder.hidden))), s.decoder.feed_forward
     s.write(s.buffers.x_hidden, x.words())
-    s.run(s.dispatches(WIDTH)["gate_up"])
+    s.run(s.dispatches(TILE)["gate_up"])
     sums = x.values() @ s.matrices["gate_up"].T
-    words = s.read(s.buffers.x_feed_forward, np.uint32, (WIDTH, outputs // 32, 12))
+    words = s.read(s.buffers.x_feed_forward, np.uint32, (TILE, outputs // 32, 12))
     out = Activation.parse(words, outputs // 32)
     out.assert_rounds(silu(sums[:, :outputs]) * sums[:, outputs:], tolerance=1e-5)
 
@@ -129,29 +128,28 @@ def with_bias(s, dispatch, bias):
 
 
 @pytest.mark.parametrize("kv_f16", [True, False], ids=["f16", "f32"])
-@pytest.mark.parametrize("biased", [False, True], ids=["plain", "bias"])
-@pytest.mark.parametrize("sizes", [{}, GROUPED], ids=["adjacent", "halves"])
+@pytest.mark.parametrize("sizes, biased", [({}, False), (GROUPED, True)], ids=["adjacent", "halves and bias"])
 def test_qkv(stage, tuning, sizes, biased, kv_f16, random):
     s = stage(tuning, 4, kv_f16, **sizes)
     d, b = s.decoder, s.buffers
-    nodes = start(s, random)
+    nodes, order = start(s, random, TILE), s.order()
     half, heads = d.head_size // 2, d.heads + 2 * d.kv_heads
-    x, weights = activation(random, WIDTH, d.hidden), s.matrices["qkv"]
+    x, weights = activation(random, TILE, d.hidden), s.matrices["qkv"]
     bias = random.normal(0, 5, len(weights)).astype(np.float32) if biased else np.zeros(len(weights))
     s.write(b.x_hidden, x.words())
-    (dispatch,) = s.dispatches(WIDTH)["qkv"]
+    (dispatch,) = s.dispatches(TILE)["qkv"]
     s.run([with_bias(s, dispatch, bias) if biased else dispatch])
 
-    rows = (x.values() @ weights.T + bias).reshape(WIDTH, heads, d.head_size)
+    rows = (x.values() @ weights.T + bias).reshape(TILE, heads, d.head_size)
     size = (magnitude(x, weights) + np.abs(bias)).reshape(rows.shape).max(-1)[..., None, None] * 2
-    pairs = rows.reshape(WIDTH, heads, half, 2)
-    turned = pairs if d.rope_pairs == "adjacent" else rows.reshape(WIDTH, heads, 2, half).swapaxes(2, 3)
+    pairs = rows.reshape(TILE, heads, half, 2)
+    turned = pairs if d.rope_pairs == "adjacent" else rows.reshape(TILE, heads, 2, half).swapaxes(2, 3)
     turned = rope(turned, LENGTH + nodes[:, 2].astype(np.int64), d.rope_base)
-    close(s.read(b.q, shape=(WIDTH, d.heads, half, 2)), turned[:, : d.heads], size[:, : d.heads], SUM)
+    close(s.read(b.q, shape=(TILE, d.heads, half, 2)), turned[:, : d.heads], size[:, : d.heads], SUM)
 
     kind = np.float16 if kv_f16 else np.float32
     cache = s.read(b.kv[0], kind, (2, d.kv_heads, b.slots, half, 2))
-    written = cache[:, :, LENGTH : LENGTH + WIDTH]  # slot = length + node, whatever the depth
+    written = cache[:, :, order[LENGTH : LENGTH + TILE]]  # entry length + node, whatever the depth
     keys, values = turned[:, d.heads : d.heads + d.kv_heads], pairs[:, d.heads + d.kv_heads :]
     expected = np.stack([keys, values]).swapaxes(1, 2)
     close(written, expected, np.abs(expected) * (1e3 if kv_f16 else 0) + size.max(), SUM)
@@ -178,13 +176,14 @@ def test_repack_equals_its_twin(stage, tuning, kind, blocks, random):
 def test_a_finished_step_does_nothing(stage, tuning, random):
     """With a flag set every kernel returns at once: the rest of a window is cheap and changes nothing."""
     s = stage(tuning)
-    s.control(random_tree(random, s.decoder.vocabulary, WIDTH), LENGTH, flags=1, rest=(LENGTH + 1, 3, 3))
+    s.control(random_tree(random, s.decoder.vocabulary, TILE), LENGTH, flags=1, rest=(LENGTH + 1, 3, 3))
     s.request(100, 96, 10)
     before = s.state()
-    watched = (*s.buffers.hidden, s.buffers.x_hidden, s.buffers.x_attention, s.buffers.q, s.buffers.partial, s.buffers.logits)
+    b = s.buffers
+    watched = (*b.hidden, b.x_hidden, b.x_attention, b.q, b.partial, b.logits)
     for binding in watched:
         s.write(binding, np.full(binding.size, 0x5A, np.uint8))
-    dispatches = s.dispatches(WIDTH)
+    dispatches = s.dispatches(TILE)
     names = [name for name in dispatches if name not in ("nll", "prefill")]
     for name in names:
         s.run(dispatches[name])

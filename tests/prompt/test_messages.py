@@ -43,3 +43,9 @@ def test_the_frame_costs_the_small_model_few_tokens(tokenizer, template):
     messages = text_messages(text, "Why?")
     frame = len(prompt_ids(tokenizer, template, messages)) - len(tokenizer.encode(text + "Why?"))
     assert frame < 60
+
+
+def test_title_that_heads_the_blocks_is_said_once():
+    blocks = [block("heading", "Lighthouses", 1), block("paragraph", "They shine.")]
+    content = page_messages("Lighthouses", blocks, "What do they do?")[1]["content"]
+    assert content.count("Lighthouses") == 1

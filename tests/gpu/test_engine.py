@@ -1,0 +1,133 @@
+"""Replies of a tiny Llama: modes, windows, how they end, and what they cost."""
+
+import asyncio
+import math
+
+import numpy as np
+import pytest
+
+from pyweb.errors import PromptTooLongError, StoppedError
+from pyweb.kernels.tuning import SOFTWARE
+
+
+@pytest.fixture(scope="session")
+def prompt(reference):
+    return reference("tied")["ids"][:20].tolist()
+
+
+@pytest.fixture(scope="session")
+def tiny(engine):
+    return engine("tied", SOFTWARE)
+
+
+def generate(engine, prompt, **options):
+    return asyncio.run(engine.generate(prompt, **options))
+
+
+@pytest.fixture(scope="session")
+def plain(tiny, prompt):
+    """Ids of a reply of 24 tokens, one read-back a token."""
+    return generate(tiny, prompt, max_tokens=24, mode="greedy").ids
+
+
+def test_greedy_takes_the_largest_logit(tiny, prompt, plain):
+    rows, _ = asyncio.run(tiny.trace([*prompt, *plain], 4))
+    logits = np.array([np.frombuffer(row, np.float32) for row in rows])
+    assert logits[len(prompt) - 1 :].argmax(1).tolist() == plain
+
+
+@pytest.mark.parametrize("window", [1, 2, 4, 8])
+def test_loop_gives_the_ids_of_greedy(tiny, prompt, plain, window):
+    pieces = []
+    reply = generate(tiny, prompt, max_tokens=24, window=window, on_tokens=pieces.append)
+    assert reply.ids == plain == sum(pieces, [])
+    assert (reply.finish_reason, reply.steps, reply.widths) == ("length", 24, {1: 24})
+
+
+def test_both_modes_with_workgroup_kernels(engine, tuning, prompt):
+    loaded = engine("untied", tuning)
+    replies = [generate(loaded, prompt, max_tokens=12, mode=mode).ids for mode in ("greedy", "loop")]
+    assert replies[0] == replies[1] and len(replies[0]) == 12
+
+
+@pytest.mark.parametrize("window", [1, 4])
+def test_loop_reads_once_a_window_and_greedy_once_a_token(tiny, device, prompt, plain, window):
+    def maps(**options):
+        before = device.counters()["maps"]
+        generate(tiny, prompt, max_tokens=24, **options)
+        return device.counters()["maps"] - before
+
+    assert maps(mode="greedy") == 24
+    assert maps(window=window) == math.ceil(24 / window) + 1  # one window more is under way when the end is read
+
+
+def test_a_reply_depends_on_no_earlier_one(tiny, prompt, plain):
+    generate(tiny, prompt[::-1] * 3, max_tokens=24)
+    assert generate(tiny, prompt, max_tokens=24).ids == plain
+
+
+def test_decoding_leaves_the_cache_of_a_prefill(tiny, prompt, plain):
+    generate(tiny, prompt, max_tokens=24)
+    count = len(prompt) + len(plain) - 1
+    decoded = [asyncio.run(tiny._committed(layer, count)) for layer in range(tiny.decoder.layers)]
+    assert asyncio.run(tiny.trace([*prompt, *plain], 32))[1] == decoded
+
+
+@pytest.mark.parametrize("mode", ["greedy", "loop"])
+def test_a_stop_token_ends_a_reply_and_is_no_part_of_it(tiny, prompt, plain, mode):
+    for at in (0, 1, 6, 7):
+        stop = plain[at]
+        pieces = []
+        reply = generate(tiny, prompt, max_tokens=24, stops=[stop], mode=mode, on_tokens=pieces.append)
+        assert reply.finish_reason == "stop"
+        assert reply.ids == plain[: plain.index(stop)] == sum(pieces, [])
+
+
+@pytest.mark.parametrize("mode", ["greedy", "loop"])
+@pytest.mark.parametrize("limit", [1, 3, 4, 5, 9])
+def test_no_token_beyond_the_limit(tiny, prompt, plain, limit, mode):
+    pieces = []
+    reply = generate(tiny, prompt, max_tokens=limit, mode=mode, on_tokens=pieces.append)
+    assert reply.finish_reason == "length"
+    assert reply.ids == plain[:limit] == sum(pieces, [])
+
+
+@pytest.mark.parametrize("mode", ["greedy", "loop"])
+@pytest.mark.parametrize("room", [1, 2, 5, 8])
+def test_a_full_context_ends_a_reply(tiny, prompt, room, mode):
+    long = (prompt * 5)[: tiny.context - room]
+    reply = generate(tiny, long, mode=mode)
+    assert (reply.finish_reason, len(reply.ids)) == ("length", room)
+
+
+def test_a_prompt_that_leaves_no_room(tiny, prompt):
+    with pytest.raises(PromptTooLongError, match=f"has {tiny.context} tokens"):
+        generate(tiny, (prompt * 5)[: tiny.context])
+
+
+def test_a_prompt_of_one_token(tiny):
+    assert len(generate(tiny, [5], max_tokens=6).ids) == 6
+
+
+def test_a_prompt_ends_anywhere_in_a_chunk(tiny, prompt):
+    """The reply to a prompt of any length is what its logits, computed token by token, ask for."""
+    long = prompt * 4
+    for count in (2, 31, 32, 33, 34, 64, 65):
+        rows, _ = asyncio.run(tiny.trace([*long[:count], 0], 1))
+        assert generate(tiny, long[:count], max_tokens=1).ids == [np.frombuffer(rows[-1], np.float32).argmax()]
+
+
+def test_stopping(tiny, prompt, plain):
+    pieces = []
+    reply = generate(tiny, prompt, max_tokens=24, on_tokens=pieces.append, stopped=lambda: len(pieces) == 2)
+    assert reply.finish_reason == "cancelled"
+    assert reply.ids == plain[:8]
+    with pytest.raises(StoppedError):
+        generate(tiny, prompt * 4, stopped=lambda: True)
+    assert generate(tiny, prompt, max_tokens=24).ids == plain
+
+
+def test_progress_of_a_prefill(tiny, prompt):
+    seen = []
+    generate(tiny, prompt * 4, max_tokens=1, on_prefill=lambda done, total: seen.append((done, total)))
+    assert seen == [(32, 79), (64, 79), (79, 79)]

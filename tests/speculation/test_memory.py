@@ -1,0 +1,28 @@
+from pyweb.speculation.memory import MEMORY_TOKENS, Memory
+
+
+def test_oldest_tokens_go_first():
+    memory = Memory()
+    memory.add(range(MEMORY_TOKENS))
+    memory.add([7, 8])
+    assert len(memory.tokens) == MEMORY_TOKENS
+    assert list(memory.tokens[:1]) == [2] and list(memory.tokens[-2:]) == [7, 8]
+
+
+def test_a_long_reply_keeps_its_end():
+    memory = Memory()
+    memory.add(range(MEMORY_TOKENS + 5))
+    assert memory.tokens[0] == 5
+
+
+def test_text_round_trip_and_damage():
+    memory = Memory([1, 2, 4_000_000_000])
+    assert Memory.from_text(memory.to_text()).tokens == memory.tokens
+    assert not Memory.from_text("no base64!").tokens
+    assert list(Memory.from_text(memory.to_text()[:8]).tokens) == [1]
+
+
+def test_forget_erases():
+    memory = Memory([1, 2])
+    memory.forget()
+    assert not memory.tokens and Memory.from_text(memory.to_text()).tokens == memory.tokens
