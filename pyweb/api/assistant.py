@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 
 from pyweb.device import Device, Source
-from pyweb.engine import DEFAULT_WINDOW, Engine, Generation
+from pyweb.engine import Engine, Generation
 from pyweb.errors import EmptyPageError, PromptTooLongError, UsageError
 from pyweb.kernels.tuning import WIDTHS
 from pyweb.prompt import (
@@ -127,7 +127,7 @@ class Assistant:
         budget: int | None = None,
         max_tokens: int = DEFAULT_MAX_TOKENS,
         mode: str = "loop",
-        window: int = DEFAULT_WINDOW,
+        window: int | None = None,
         on_text: Callable[[str], None] = lambda text: None,
         on_prefill: Callable[[int, int], None] = lambda done, total: None,
         stopped: Callable[[], bool] = lambda: False,

@@ -1,5 +1,6 @@
 """A model that is loaded and generates."""
 
-from pyweb.engine.engine import DEFAULT_CONTEXT, DEFAULT_WINDOW, MODES, Engine, Generation
+from pyweb.engine.decode import Generation
+from pyweb.engine.engine import DEFAULT_CONTEXT, Engine
 
-__all__ = ["DEFAULT_CONTEXT", "DEFAULT_WINDOW", "MODES", "Engine", "Generation"]
+__all__ = ["DEFAULT_CONTEXT", "Engine", "Generation"]

@@ -1,27 +1,26 @@
 """A loaded model: prefill, the windowed decoding loop, perplexity and the width check."""
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from time import perf_counter
 
 from pyweb.device import Device, Source
+from pyweb.engine.decode import Decoding, Generation
+from pyweb.engine.modes import FixedWidth, parse_mode
 from pyweb.engine.programs import Programs
 from pyweb.errors import PromptTooLongError, StoppedError, UsageError
 from pyweb.kernels.tuning import Tuning, choose_tuning
 from pyweb.models import Decoder, decoder_of
 from pyweb.plan.buffers import Buffers, allocate, rope_table
-from pyweb.plan.control import READBACK_BYTES, STATE, State, initial_state, parse_state, request_bytes
+from pyweb.plan.control import STATE, initial_state, request_bytes
 from pyweb.plan.dispatch import Assembler
 from pyweb.plan.step import StepPlan
 from pyweb.plan.weights import plan_weights
 from pyweb.weights import GGUF
 
-__all__ = ["DEFAULT_CONTEXT", "DEFAULT_WINDOW", "Engine", "Generation", "MODES"]
+__all__ = ["DEFAULT_CONTEXT", "Engine"]
 
 DEFAULT_CONTEXT = 4096
-DEFAULT_WINDOW = 4
-MODES = ("greedy", "loop")
 _PREFILL_WIDTH = 32
 
 Report = Callable[[int, int], None]
@@ -29,26 +28,6 @@ Report = Callable[[int, int], None]
 
 def _ignore(done: int, total: int) -> None:
     pass
-
-
-@dataclass
-class Generation:
-    """A reply and what it took. Times in seconds."""
-
-    ids: list[int] = field(default_factory=list)
-    finish_reason: str = ""
-    mode: str = ""
-    steps: int = 0
-    widths: Counter = field(default_factory=Counter)
-    prefill_time: float = 0.0
-    first_token_time: float = 0.0
-    decode_time: float = 0.0
-
-    @property
-    def tokens_per_second(self) -> float:
-        """Tokens after the first over the time since the first."""
-        rest = self.decode_time
-        return (len(self.ids) - 1) / rest if len(self.ids) > 1 and rest > 0 else 0.0
 
 
 class Engine:
@@ -123,7 +102,7 @@ class Engine:
         max_tokens: int = 512,
         stops: Sequence[int] = (),
         mode: str = "loop",
-        window: int = DEFAULT_WINDOW,
+        window: int | None = None,
         on_tokens: Callable[[list[int]], None] = lambda ids: None,
         on_prefill: Report = _ignore,
         stopped: Callable[[], bool] = lambda: False,
@@ -131,8 +110,8 @@ class Engine:
         """Decodes a reply to `prompt`. Its ids don't depend on the mode or the window.
 
         Args:
-            mode: "greedy" reads back after every token, "loop" once a window.
-            window: steps of a window in "loop".
+            mode: see `parse_mode`.
+            window: steps of a window; 4 where left out.
             stops: token ids that end the reply; they are not part of it.
             on_tokens: called with new ids as they arrive.
             stopped: asked between windows; True ends the reply with finish_reason "cancelled".
@@ -141,15 +120,24 @@ class Engine:
             PromptTooLongError: the prompt leaves no room for a reply.
             UsageError: an option that makes no sense.
         """
-        self._check_request(prompt, max_tokens, mode, window)
-        window, depth = (1, 1) if mode == "greedy" else (window, 2)
+        driven = parse_mode(mode, window)
+        self._check_request(prompt, max_tokens)
         start = perf_counter()
         self._begin(prompt, max_tokens, stops)
         await self._prefill(len(prompt), _PREFILL_WIDTH, on_prefill, stopped)
         result = Generation(mode=mode, prefill_time=perf_counter() - start)
-        await self._decode(result, len(prompt), window, depth, on_tokens, stopped)
-        if result.ids and result.ids[-1] in stops and result.finish_reason == "stop":
-            result.ids.pop()
+        decoding = Decoding(
+            device=self.device,
+            programs=self._programs,
+            control=self._buffers.control.buffer,
+            mode=driven,
+            window=driven.window,
+            steering=FixedWidth(driven.width),
+            prompt_length=len(prompt),
+            context=self.context,
+            stops=stops,
+        )
+        await decoding.run(result, on_tokens, stopped)
         return result
 
     async def perplexity_sum(self, ids: Sequence[int], on_progress: Report = _ignore) -> float:
@@ -185,19 +173,13 @@ class Engine:
         readbacks = [number for head in range(2 * d.kv_heads) for number in (kv.buffer, head * run, size)]
         return await self.device.collect(self.device.submit(0, 1, readbacks))
 
-    def _check_request(self, prompt: Sequence[int], max_tokens: int, mode: str, window: int) -> None:
-        if mode not in MODES:
-            raise UsageError(f"The mode {mode!r} is unknown; there are {' and '.join(MODES)}.")
-        if not 1 <= window <= 32:
-            raise UsageError(f"A window has 1 to 32 steps, not {window}.")
+    def _check_request(self, prompt: Sequence[int], max_tokens: int) -> None:
         if max_tokens < 1:
             raise UsageError(f"A reply has at least one token, not {max_tokens}.")
         if not prompt:
             raise UsageError("The prompt is empty.")
         if len(prompt) >= self.context:
-            raise PromptTooLongError(
-                f"The prompt has {len(prompt)} tokens, the context holds {self.context}."
-            )
+            raise PromptTooLongError(f"The prompt has {len(prompt)} tokens, the context holds {self.context}.")
 
     def _begin(self, prompt: Sequence[int], max_tokens: int, stops: Sequence[int]) -> None:
         b = self._buffers
@@ -228,45 +210,3 @@ class Engine:
         if stopped():
             raise StoppedError("The reply was stopped before its first token.")
         self.device.submit(await self._programs.prefill(width, 0))
-
-    async def _decode(
-        self,
-        result: Generation,
-        prompt_length: int,
-        window: int,
-        depth: int,
-        on_tokens: Callable[[list[int]], None],
-        stopped: Callable[[], bool],
-    ) -> None:
-        """Submits window k + 1 before it reads window k; `depth` windows are in flight."""
-        readback = (self._buffers.control.buffer, STATE, READBACK_BYTES)
-        pending: deque[int] = deque()
-        submitted, first_at, start = 0, 0.0, perf_counter()
-        while not result.finish_reason:
-            while len(pending) < depth:
-                bound = min(prompt_length + (submitted + 1) * window, self.context)
-                program = await self._programs.window(1, window, bound)
-                pending.append(self.device.submit(program, 1, readback))
-                submitted += 1
-            state = parse_state(await self.device.collect(pending.popleft()))
-            new = self._take(result, state)
-            if not first_at and result.ids:
-                first_at = perf_counter()
-                result.first_token_time = first_at - start
-            if new:
-                on_tokens(new)
-            if not result.finish_reason and stopped():
-                result.finish_reason = "cancelled"
-        result.decode_time = perf_counter() - first_at
-        while pending:
-            await self.device.collect(pending.popleft())
-
-    def _take(self, result: Generation, state: State) -> list[int]:
-        """Moves a window's news into the result."""
-        new = state.tokens(len(result.ids))
-        result.ids += new
-        for _accepted, _match, width in state.records(result.steps):
-            result.widths[width] += 1
-        result.steps = state.steps
-        result.finish_reason = state.finish_reason or ""
-        return new[:-1] if result.finish_reason == "stop" else new

@@ -22,10 +22,11 @@ class Programs:
         chunks = self._plan.chunks(length) if length else 0
         return await self._program(("prefill", width, chunks, head), self._prefill, width, chunks, head)
 
-    async def window(self, width: int, steps: int, length: int) -> int:
-        """A window of decode steps whose positions lie below `length`."""
+    async def window(self, width: int, steps: int, length: int, drafts: bool = False) -> int:
+        """A window of decode steps whose positions lie below `length`; `drafts` adds the next tree to each step."""
         chunks = self._plan.chunks(length)
-        return await self._program(("window", width, chunks, steps), self._window, width, chunks, steps)
+        key = ("window", width, chunks, steps, drafts)
+        return await self._program(key, self._window, width, chunks, steps, drafts)
 
     async def _program(self, key: tuple, make, *args: object) -> int:
         if key not in self._made:
@@ -43,6 +44,7 @@ class Programs:
             out.append(plan.likelihood(width))
         return out
 
-    def _window(self, width: int, chunks: int, steps: int) -> list[Dispatch]:
+    def _window(self, width: int, chunks: int, steps: int, drafts: bool) -> list[Dispatch]:
         plan = self._plan
-        return [*plan.forward(width, chunks), *plan.head(width), *plan.choose(width)] * steps
+        step = [*plan.forward(width, chunks), *plan.head(width), *plan.choose(width)]
+        return (step + plan.draft() if drafts else step) * steps

@@ -12,6 +12,7 @@ from pyweb.errors import UsageError
 
 __all__ = [
     "CONTROL_BYTES",
+    "LONGEST_PATH",
     "MAX_NODES",
     "MAX_STOPS",
     "READBACK_BYTES",
@@ -26,6 +27,7 @@ __all__ = [
 ]
 
 MAX_NODES = 32
+LONGEST_PATH = 9  # node 0 and a draft at most 8 deep
 MAX_STOPS = 12
 RECORDS = 64  # two windows in flight of up to 32 steps
 RING = 1024  # two such windows of 9 tokens a step, rounded up

@@ -1,0 +1,134 @@
+"""The decoding loop: windows of steps, the next one submitted before the last one is read."""
+
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+
+from pyweb.device import Device
+from pyweb.engine.modes import Mode, Steering
+from pyweb.engine.programs import Programs
+from pyweb.plan.control import LONGEST_PATH, READBACK_BYTES, STATE, State, parse_state
+
+__all__ = ["Decoding", "Generation"]
+
+
+@dataclass
+class Generation:
+    """A reply and what it took. Times in seconds.
+
+    `records` has (tokens emitted, match length of the best draft candidate, width) of every step, `windows` (width,
+    steps that emitted, seconds since the window before was complete) of every window.
+    """
+
+    ids: list[int] = field(default_factory=list)
+    finish_reason: str = ""
+    mode: str = ""
+    records: list[tuple[int, int, int]] = field(default_factory=list)
+    windows: list[tuple[int, int, float]] = field(default_factory=list)
+    prefill_time: float = 0.0
+    first_token_time: float = 0.0
+    decode_time: float = 0.0
+
+    @property
+    def steps(self) -> int:
+        """Decode steps that emitted a token."""
+        return len(self.records)
+
+    @property
+    def widths(self) -> Counter:
+        """Steps by width."""
+        return Counter(width for _emitted, _match, width in self.records)
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Tokens after the first window's over the time since that window."""
+        first = self.records[0][0] if self.records else 0
+        rest = len(self.ids) - first
+        return rest / self.decode_time if rest > 0 and self.decode_time > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class _Window:
+    ticket: int
+    width: int
+    steps: int
+
+
+@dataclass
+class Decoding:
+    """One reply's loop.
+
+    Args:
+        control: the control buffer.
+        window: steps of a window.
+        steering: chooses each window's width.
+        context: tokens that fit.
+    """
+
+    device: Device
+    programs: Programs
+    control: int
+    mode: Mode
+    window: int
+    steering: Steering
+    prompt_length: int
+    context: int
+    stops: Sequence[int]
+
+    async def run(
+        self, result: Generation, on_tokens: Callable[[list[int]], None], stopped: Callable[[], bool]
+    ) -> None:
+        """Runs windows until the reply is finished and fills `result`."""
+        pending: deque[_Window] = deque()
+        start = last = perf_counter()
+        first_at = 0.0
+        self.steering.begin()
+        while not result.finish_reason:
+            while len(pending) < self.mode.depth:
+                pending.append(await self._submit(len(result.ids), pending))
+            done = pending.popleft()
+            state = parse_state(await self.device.collect(done.ticket))
+            now = perf_counter()
+            new = self._take(result, state, done, now - last)
+            last = now
+            if not first_at and result.records:
+                first_at = now
+                result.first_token_time = now - start
+            if new:
+                on_tokens(new)
+            if not result.finish_reason and stopped():
+                result.finish_reason = "cancelled"
+        result.decode_time = perf_counter() - first_at
+        while pending:
+            await self.device.collect(pending.popleft().ticket)
+
+    async def _submit(self, emitted: int, pending: Sequence[_Window]) -> _Window:
+        width = self.steering.width()
+        ahead = sum(other.steps * _most(other.width) for other in pending) + self.window * _most(width)
+        length = min(self.prompt_length + emitted + ahead, self.context) + width
+        program = await self.programs.window(width, self.window, length, self.mode.drafts)
+        ticket = self.device.submit(program, 1, (self.control, STATE, READBACK_BYTES))
+        return _Window(ticket, width, self.window)
+
+    def _take(self, result: Generation, state: State, done: _Window, seconds: float) -> list[int]:
+        """Moves a window's news into the result; the new ids without the stop token."""
+        new = state.tokens(len(result.ids))
+        records = state.records(result.steps)
+        # A window cut short by the reply's end, or the one behind the prefill, doesn't show what its steps cost.
+        if result.windows and len(records) == done.steps:
+            self.steering.completed(done.width, len(records), 1000 * seconds)
+        self.steering.observe(records)
+        result.ids += new
+        result.records += records
+        result.windows.append((done.width, len(records), seconds))
+        result.finish_reason = state.finish_reason or ""
+        if result.finish_reason == "stop" and new and new[-1] in self.stops:
+            result.ids.pop()
+            return new[:-1]
+        return new
+
+
+def _most(width: int) -> int:
+    """The most tokens that a step of `width` nodes emits."""
+    return min(width, LONGEST_PATH)
