@@ -31,9 +31,7 @@ SOFTWARE_PAGE_BUDGET = 400  # a software adapter prefills some ten tokens a seco
 
 def adapter_name(device: Device) -> str:
     """The adapter in words, from what WebGPU tells of it."""
-    words = dict.fromkeys(
-        str(device.info.get(key) or "") for key in ("vendor", "architecture", "description")
-    )
+    words = dict.fromkeys(str(device.info.get(key) or "") for key in ("vendor", "architecture", "description"))
     return " ".join(word for word in words if word) or "unknown adapter"
 
 
@@ -62,9 +60,7 @@ class Assistant:
     def __init__(self, device: Device, engine: Engine, tokenizer: Tokenizer, gguf: GGUF, load_time: float):
         self.device, self.engine, self.tokenizer = device, engine, tokenizer
         self.load_time = load_time
-        self._template = ChatTemplate(
-            gguf.metadata.get("tokenizer.chat_template"), named_specials(gguf.metadata)
-        )
+        self._template = ChatTemplate(gguf.metadata.get("tokenizer.chat_template"), named_specials(gguf.metadata))
         self._stops = stop_ids(gguf.metadata)
         self._turn = asyncio.Lock()
 
@@ -188,9 +184,7 @@ class Assistant:
             messages = text_messages(text, question)
         ids = prompt_ids(self.tokenizer, self._template, messages)
         if len(ids) >= self.engine.context:
-            raise PromptTooLongError(
-                f"The prompt has {len(ids)} tokens, the context holds {self.engine.context}."
-            )
+            raise PromptTooLongError(f"The prompt has {len(ids)} tokens, the context holds {self.engine.context}.")
         return ids
 
     async def perplexity(
@@ -225,9 +219,7 @@ class Assistant:
         ids = list(ids) or [1 + i * 7919 % (self.engine.decoder.vocabulary - 1) for i in range(70)]
         async with self._turn:
             single = await self.engine.trace(ids, 1)
-            equal = {
-                str(width): await self.engine.trace(ids, width) == single for width in widths if width > 1
-            }
+            equal = {str(width): await self.engine.trace(ids, width) == single for width in widths if width > 1}
         return {"equal": equal, "tokens": len(ids) - 1, "adapter": adapter_name(self.device)}
 
     def _answer(self, text: str, ids: list[int], generation: Generation, before: dict[str, int]) -> Answer:

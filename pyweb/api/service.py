@@ -57,9 +57,7 @@ class Service:
             self._post(number, "error", name=known.name, message=known.sentence, remedy=known.remedy)
         except Exception as error:
             traceback.print_exc()
-            self._post(
-                number, "error", name="PywebError", message=f"{type(error).__name__}: {error}.", remedy=""
-            )
+            self._post(number, "error", name="PywebError", message=f"{type(error).__name__}: {error}.", remedy="")
         finally:
             self._tasks.pop(number, None)
             self._stopped.discard(number)
@@ -105,15 +103,14 @@ class Service:
             "fetched": source.fetched,
             "not_kept": source.not_kept,
             "load": self._assistant.load_time,
+            "warning": self._assistant.engine.warning,
         }
 
     async def _open_tokenizer(self, metadata: dict):
         host = self._host
         return await open_browser_tokenizer(metadata, host.tokenizer.openTokenizer, host.tokenizerUrl)
 
-    async def _ask(
-        self, number: int, question: str, page: dict | None = None, text: str = "", **options
-    ) -> dict:
+    async def _ask(self, number: int, question: str, page: dict | None = None, text: str = "", **options) -> dict:
         assistant, report = self._loaded(), self._progress(number)
         answer = await assistant.ask(
             question,
@@ -134,9 +131,7 @@ class Service:
 
     async def _perplexity(self, number: int, text: str, tokens: int) -> dict:
         report = self._progress(number)
-        return await self._loaded().perplexity(
-            text, tokens, lambda done, total: report("prefill", done, total)
-        )
+        return await self._loaded().perplexity(text, tokens, lambda done, total: report("prefill", done, total))
 
     async def _check(self, number: int, widths: list[int]) -> dict:
         return await self._loaded().check(widths)

@@ -6,6 +6,7 @@ from time import perf_counter
 
 from pyweb.device import Device, Source
 from pyweb.engine.decode import Decoding, Generation
+from pyweb.engine.exactness import Exactness
 from pyweb.engine.modes import FixedWidth, parse_mode
 from pyweb.engine.programs import Programs
 from pyweb.errors import PromptTooLongError, StoppedError, UsageError
@@ -36,6 +37,7 @@ class Engine:
     def __init__(self, device: Device, decoder: Decoder, plan: StepPlan, programs: Programs):
         self.device, self.decoder, self._plan, self._programs = device, decoder, plan, programs
         self._buffers: Buffers = plan.buffers
+        self._exactness = Exactness(device, plan, programs, lambda ids: self._begin(ids, 1, ()))
 
     @classmethod
     async def load(
@@ -77,9 +79,13 @@ class Engine:
         return cls(device, decoder, plan, Programs(device, assembler, plan))
 
     async def compile(self) -> None:
-        """Compiles what a first question needs, so that it doesn't wait for it."""
+        """Compiles what a first question needs and checks the width of prefill, so that it doesn't wait for that."""
+        await self._prefill_width()
         await self._programs.prefill(_PREFILL_WIDTH, _PREFILL_WIDTH)
         await self._programs.window(1, 1, 1)
+
+    async def _prefill_width(self) -> int:
+        return (await self._exactness.allowed((_PREFILL_WIDTH,)))[0]
 
     @property
     def context(self) -> int:
@@ -123,8 +129,9 @@ class Engine:
         driven = parse_mode(mode, window)
         self._check_request(prompt, max_tokens)
         start = perf_counter()
+        prefill_width = await self._prefill_width()
         self._begin(prompt, max_tokens, stops)
-        await self._prefill(len(prompt), _PREFILL_WIDTH, on_prefill, stopped)
+        await self._prefill(len(prompt), prefill_width, on_prefill, stopped)
         result = Generation(mode=mode, prefill_time=perf_counter() - start)
         decoding = Decoding(
             device=self.device,
@@ -146,32 +153,25 @@ class Engine:
 
         if not 2 <= len(ids) <= self.context:
             raise UsageError(f"Perplexity needs 2 to {self.context} tokens, not {len(ids)}.")
+        prefill_width = await self._prefill_width()
         self._begin(ids, 1, ())
-        await self._prefill(len(ids), _PREFILL_WIDTH, on_progress, lambda: False, "likelihood")
+        await self._prefill(len(ids), prefill_width, on_progress, lambda: False, "likelihood")
         size = (len(ids) - 1) * 4
         data = await self.device.collect(self.device.submit(0, 1, (self._buffers.nll.buffer, 0, size)))
         return sum(struct.unpack(f"<{len(ids) - 1}f", data))
 
     async def trace(self, ids: Sequence[int], width: int) -> tuple[list[bytes], list[bytes]]:
         """Logits of every position but the last and the KV cache of every layer, for `ids` in steps of `width`."""
-        self._begin(ids, 1, ())
-        row, logits = self.decoder.vocabulary * 4, []
-        count = len(ids) - 1
-        for first in range(0, count, width):
-            nodes = min(width, count - first)
-            program = await self._programs.prefill(width, first + width, "logits")
-            ticket = self.device.submit(program, 1, (self._buffers.logits.buffer, 0, nodes * row))
-            data = await self.device.collect(ticket)
-            logits += [data[i * row : (i + 1) * row] for i in range(nodes)]
-        return logits, [await self._committed(layer, count) for layer in range(self.decoder.layers)]
+        return await self._exactness.trace(ids, width)
 
-    async def _committed(self, layer: int, count: int) -> bytes:
-        """Keys and values of the first `count` positions of a layer."""
-        kv, d = self._buffers.kv[layer], self.decoder
-        run = self._buffers.slots * d.head_size * (2 if self._buffers.kv_f16 else 4)
-        size = count * run // self._buffers.slots
-        readbacks = [number for head in range(2 * d.kv_heads) for number in (kv.buffer, head * run, size)]
-        return await self.device.collect(self.device.submit(0, 1, readbacks))
+    async def compare(self, ids: Sequence[int], widths: Sequence[int]) -> dict[int, bool]:
+        """Whether steps of each width give the bits of single steps: logits and KV cache of the whole model."""
+        return await self._exactness.compare(ids, widths)
+
+    @property
+    def warning(self) -> str:
+        """A sentence for the visitor where this device fails the width check, else empty."""
+        return self._exactness.warning
 
     def _check_request(self, prompt: Sequence[int], max_tokens: int) -> None:
         if max_tokens < 1:

@@ -14,13 +14,14 @@ class Programs:
         self._device, self._assembler, self._plan = device, assembler, plan
         self._made: dict[tuple, int] = {}
 
-    async def prefill(self, width: int, length: int, head: str = "") -> int:
+    async def prefill(self, width: int, length: int, head: str = "", layers: int | None = None) -> int:
         """A prefill chunk whose positions lie below `length`; length 0 only commits the last chunk.
 
-        `head` adds "logits" of all nodes, or "likelihood" of the tokens behind them.
+        `head` adds "logits" of all nodes, or "likelihood" of the tokens behind them; `layers` runs only the first ones.
         """
         chunks = self._plan.chunks(length) if length else 0
-        return await self._program(("prefill", width, chunks, head), self._prefill, width, chunks, head)
+        key = ("prefill", width, chunks, head, layers)
+        return await self._program(key, self._prefill, width, chunks, head, layers)
 
     async def window(self, width: int, steps: int, length: int, drafts: bool = False) -> int:
         """A window of decode steps whose positions lie below `length`; `drafts` adds the next tree to each step."""
@@ -33,11 +34,11 @@ class Programs:
             self._made[key] = await self._assembler.program(make(*args))
         return self._made[key]
 
-    def _prefill(self, width: int, chunks: int, head: str) -> list[Dispatch]:
+    def _prefill(self, width: int, chunks: int, head: str, layers: int | None) -> list[Dispatch]:
         plan = self._plan
         out = [plan.prefill_step(width)]
         if chunks:
-            out += plan.forward(width, chunks)
+            out += plan.forward(width, chunks, layers)
         if head:
             out += plan.head(width)
         if head == "likelihood":

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from traceback import extract_tb
 
 import jinja2
 
@@ -44,9 +45,9 @@ class Shader:
 
 @cache
 def _environment() -> jinja2.Environment:
-    def source(name: str) -> str:
+    def source(name: str) -> tuple[str, str, None]:
         try:
-            return resources.text("shaders", name)
+            return resources.text("shaders", name), f"shaders/{name}", None
         except OSError as error:
             raise jinja2.TemplateNotFound(name) from error
 
@@ -72,7 +73,9 @@ def _render(role: str, values: Mapping[str, object]) -> str:
     except jinja2.TemplateSyntaxError as error:
         raise ShaderError(f"shaders/{error.name or file}, line {error.lineno}: {error.message}.") from error
     except jinja2.TemplateError as error:
-        raise ShaderError(f"shaders/{file}: {error}.") from error
+        frames = [frame for frame in extract_tb(error.__traceback__) if frame.filename.startswith("shaders/")]
+        place = f"{frames[-1].filename}, line {frames[-1].lineno}" if frames else f"shaders/{file}"
+        raise ShaderError(f"{place}: {error}.") from error
 
 
 def compose(role: str, values: Mapping[str, object], limits: Mapping[str, int]) -> Shader:
@@ -109,6 +112,4 @@ def _check(shader: Shader, limits: Mapping[str, int]) -> None:
     }
     for limit, amount in asked.items():
         if amount > limits[limit]:
-            raise LimitError(
-                f"Kernel {shader.label} asks {amount} of {limit}, the device grants {limits[limit]}."
-            )
+            raise LimitError(f"Kernel {shader.label} asks {amount} of {limit}, the device grants {limits[limit]}.")

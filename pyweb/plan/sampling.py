@@ -200,7 +200,7 @@ class SamplingPlan:
         return out + ([(self.biases.buffer, 0, biases)] if biases else [])
 
     def begin(self, sampling: Sampling) -> list[Dispatch]:
-        """Once a request, behind its `writes`: nothing is counted, biases are in place. Empty where that isn't needed."""
+        """Once a request, behind its `writes`: nothing counted, biases in place. Empty where that isn't needed."""
         if not sampling.stages.adjust:
             return []
         reset = (self.counts, self.bias, self.cursor)

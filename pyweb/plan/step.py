@@ -38,10 +38,10 @@ class StepPlan:
         b = self.buffers
         return Dispatch(Kernel.of("prefill", WIDTH=width), (b.control, b.request, b.context), (1, 1, 1))
 
-    def forward(self, width: int, chunks: int) -> list[Dispatch]:
-        """Embedding and all layers: keys and values into the cache, `hidden` holds the last layer's output."""
+    def forward(self, width: int, chunks: int, layers: int | None = None) -> list[Dispatch]:
+        """Embedding and all layers (or the first `layers`): keys and values into the cache, the output in `hidden`."""
         out = [self._embed(width)]
-        for layer in range(self.decoder.layers):
+        for layer in range(layers or self.decoder.layers):
             out += self._layer(layer, width, chunks)
         return out
 
@@ -143,9 +143,7 @@ class StepPlan:
         merge_grid = (_ceil(size // 32, per_group), width, 1)
         return [
             Dispatch(attention, (b.control_head, b.q, kv, b.order, b.partial), grid),
-            Dispatch(
-                Kernel.of("attention_merge", **values), (b.control_head, b.partial, b.x_attention), merge_grid
-            ),
+            Dispatch(Kernel.of("attention_merge", **values), (b.control_head, b.partial, b.x_attention), merge_grid),
         ]
 
     def _product(
@@ -164,9 +162,7 @@ class StepPlan:
             out,
             *([residual] if residual else []),
         )
-        return Dispatch(
-            Kernel.of("matvec", **values), bindings, self._grid(_ceil(matrix.rows, rows), values, width)
-        )
+        return Dispatch(Kernel.of("matvec", **values), bindings, self._grid(_ceil(matrix.rows, rows), values, width))
 
     def _gate_up(self, matrix: PackedMatrix, width: int) -> list[Dispatch]:
         b, t, rows = self.buffers, self.tuning, self.decoder.feed_forward

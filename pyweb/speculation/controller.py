@@ -3,8 +3,8 @@
 It takes the width with the most expected tokens for its milliseconds (paper, "Feedback Control of
 Speculation Width"). Two windows are in flight, so what it knows is two windows old when its choice runs;
 `Expectation` learns with that delay. A budget, in steps of plain decoding, bounds what speculation may
-lose: gains fill it, losses and probes empty it, and while it is empty only plain steps run. It trickles in
-plain decoding, so a dear width is probed rarely, as a congestion controller probes a narrow line.
+lose: gains fill it, losses and probes empty it, every token adds a little. In debt, a wider tree needs
+better prospects, the better the deeper the debt.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,11 +18,15 @@ __all__ = ["Controller"]
 
 Record = tuple[int, int, int]
 
-# Of plain decoding's time, the share that speculation may lose for good, and the most that is saved up
-# for it, in plain steps. Together they stay under 3% of a session of some hundred tokens.
-ALLOWANCE, MOST_SAVED = 0.01, 12.0
-# A probe costs at most this share of the plain steps before it; a failure doubles the spacing.
-PROBE_SHARE, FIRST_SPACING, MOST_BACKOFF = 0.01, 8.0, 8.0
+# Budget: what every token adds and the most that is saved up, in plain steps: together they aim below 3%
+# of a session of a thousand tokens. Each step of debt asks 5% more tokens of a wider tree.
+ALLOWANCE, MOST_SAVED, DEMAND = 0.01, 12.0, 0.05
+# A probe costs at most this share of the plain steps before it, and a cheap one still waits for eight;
+# each failure doubles the spacing, up to eightfold.
+PROBE_SHARE, LEAST_SPACING, MOST_BACKOFF = 0.01, 8.0, 8.0
+# A wide tree, too, now and then gives way to the next wider one: a cost that was measured too high at load
+# would never be corrected otherwise. At most this share of the time goes there.
+LOOK_SHARE = 0.003
 # A step costs what it takes and the tokens it leaves for later, which cost what tokens cost lately, or
 # what the best width makes of them: in between, by this weight.
 WEIGHT_OF_RATE, KEEP_RATE = 0.4, 0.97
@@ -53,7 +57,9 @@ class Controller:
         self._expectation = Expectation()
         self._saved = MOST_SAVED
         self._backoff = 1.0
-        self._plain_steps = 0
+        # Steps since a window of the width was submitted.
+        self._unused = dict.fromkeys(self.widths, 0)
+        # Decayed sums: tokens, milliseconds.
         self._rate = [1.0, costs[self.widths[0]]]
         if learned:
             self._restore(learned)
@@ -69,18 +75,13 @@ class Controller:
     def width(self) -> int:
         """Width of the window that is submitted next."""
         expected = self._expected()
-        width = self._best(expected)
-        probe = 0
-        if self.widths[0] == 1:
-            if width > 1 and self._saved < 0.0:
-                width = 1
-            if width == 1:
-                probe = self._probe(expected)
-        if probe or width > 1:
-            self._plain_steps = 0
+        width = self._affordable(self._best(expected), expected)
+        probe = self._probe(expected) if width == 1 else 0
+        width = probe or self._look(width)
+        self._unused[width] = 0
         self._pending.append((self._state, bool(probe)))
-        self.log.append(("width", probe or width))
-        return probe or width
+        self.log.append(("width", width))
+        return width
 
     def observe(self, records: Iterable[Record]) -> None:
         """Reads the records of the oldest window in flight.
@@ -122,7 +123,7 @@ class Controller:
             "expectation": self._expectation.to_dict(),
             "saved": self._saved,
             "backoff": self._backoff,
-            "plain_steps": self._plain_steps,
+            "unused": {str(width): steps for width, steps in self._unused.items()},
             "rate": list(self._rate),
         }
 
@@ -147,7 +148,8 @@ class Controller:
     def _restore(self, learned: Mapping[str, object]) -> None:
         self._expectation = Expectation.from_dict(learned["expectation"])
         self._saved, self._backoff = learned["saved"], learned["backoff"]
-        self._plain_steps = learned["plain_steps"]
+        unused = learned["unused"]
+        self._unused = {width: unused.get(str(width), 0) for width in self.widths}
         self._rate = list(learned["rate"])
 
     def _expected(self) -> dict[int, float]:
@@ -161,26 +163,43 @@ class Controller:
         price = WEIGHT_OF_RATE * lately + (1.0 - WEIGHT_OF_RATE) * top
         return max(expected, key=lambda width: expected[width] - price * costs[width])
 
-    def _probe(self, expected: Mapping[int, float]) -> int:
-        """A wider width to try now, or 0: the least unlikely one, when enough plain steps went by.
+    def _affordable(self, width: int, expected: Mapping[int, float]) -> int:
+        """The width, or 1 where there is debt and the prospects don't make up for it."""
+        demand = 1.0 + DEMAND * max(-self._saved, 0.0)
+        in_debt = demand > 1.0 and expected[width] < demand * self.costs.ratio(width)
+        return 1 if in_debt and 1 in expected else width
 
-        Poor prospects wait longer, so that a probe happens where it may succeed.
+    def _probe(self, expected: Mapping[int, float]) -> int:
+        """A wider width to try after a stretch of plain decoding, the least unlikely one, or 0.
+
+        Poor prospects wait longer, so a probe happens where the text is most likely to have changed.
         """
-        if len(self.widths) == 1:
+        wider = self.widths[1:]
+        if not wider or self._saved < 0.0:
             return 0
-        costs = self.costs
-        width = max(self.widths[1:], key=lambda width: expected[width] / costs[width])
-        prospect = min(expected[width] / costs.ratio(width), 1.0)
-        excess = max(costs.ratio(width) - 1.0, 0.0) * self._window
-        spacing = max(excess / PROBE_SHARE, FIRST_SPACING) * self._backoff
-        ready = self._plain_steps * prospect**4 >= spacing and self._saved >= 0.0
-        return width if ready else 0
+        ratio = self.costs.ratio
+        width = max(wider, key=lambda width: expected[width] / ratio(width))
+        prospect = min(expected[width] / ratio(width), 1.0)
+        excess = (ratio(width) - 1.0) * self._window
+        spacing = max(excess / PROBE_SHARE, LEAST_SPACING) * self._backoff
+        plain_steps = min(self._unused[other] for other in wider)
+        return width if plain_steps * prospect**4 >= spacing else 0
+
+    def _look(self, width: int) -> int:
+        """The width, or the next wider one where that wasn't tried for long."""
+        wider = [other for other in self.widths if other > width > 1]
+        if not wider or self._saved < 0.0:
+            return width
+        excess = self.costs.ratio(wider[0]) / self.costs.ratio(width) - 1.0
+        spacing = max(excess * self._window / LOOK_SHARE, 8.0 * LEAST_SPACING)
+        return wider[0] if self._unused[wider[0]] >= spacing else width
 
     def _account(self, records: Sequence[Record], probe: bool) -> None:
-        plain = self.costs.ratio
-        tokens = sum(record[0] for record in records)
-        gain = tokens - sum(plain(width) for _, _, width in records)
-        self._plain_steps += sum(width == 1 for _, _, width in records)
+        """Books a window: what it gained over plain decoding, and the tokens per millisecond of late."""
+        tokens = sum(emitted for emitted, _, _ in records)
+        gain = tokens - sum(self.costs.ratio(width) for _, _, width in records)
+        for width in self.widths:
+            self._unused[width] += len(records)
         self._saved = min(self._saved + gain + ALLOWANCE * tokens, MOST_SAVED)
         if probe:
             self._backoff = 1.0 if gain >= 0.0 else min(2.0 * self._backoff, MOST_BACKOFF)

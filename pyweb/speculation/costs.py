@@ -17,11 +17,13 @@ from pyweb.kernels.tuning import WIDTHS
 __all__ = ["Costs", "costs_key"]
 
 # The median of five ignores two bad samples in a row: a collection of garbage, a
-# tab that came to the front.
-SAMPLES = 5
-SMOOTHING = 0.2
-# A width that wasn't sampled for so many windows follows the drift of the others.
-MEMORY = 50.0
+# tab that came to the front. With less than three there is no telling which is bad.
+SAMPLES, LEAST_SAMPLES = 5, 3
+# One fold moves a cost by 6%, or 18% where it is stale and too high: such a width is tried rarely, so its
+# few samples must count, while one that is too low gets used and corrects itself.
+SMOOTHING, STALE_SMOOTHING, CLIP = 0.2, 0.6, 1.3
+# After so many windows a width's cost is stale.
+MEMORY = 50
 
 
 def costs_key(adapter: str, model: str, version: str) -> str:
@@ -44,7 +46,7 @@ class Costs:
     def __init__(self, measured: Mapping[int, float], widths: Sequence[int] = WIDTHS):
         if not measured or not all(_valid(cost) for cost in measured.values()):
             raise UsageError("Step costs must be positive numbers of milliseconds, for one width or more.")
-        self.widths = tuple(sorted({*widths, *measured}))
+        self.widths = tuple(sorted({1, *widths, *measured}))
         self._cost = {width: interpolate(measured, width) for width in self.widths}
         self._samples: dict[int, list[float]] = {width: [] for width in self.widths}
         self._age = {width: 0 if width in measured else MEMORY for width in self.widths}
@@ -55,14 +57,13 @@ class Costs:
 
     def ratio(self, width: int) -> float:
         """T(width) / T(1)."""
-        return self._cost[width] / self._cost[1] if 1 in self._cost else 1.0
+        return self._cost[width] / self._cost[1]
 
     def refine(self, width: int, steps: int, milliseconds: float) -> None:
         """Folds in the interval between the completions of a window and the one before it.
 
-        The sample that counts is the median of the last few of that width, which is folded in by an
-        exponential moving average. Widths that weren't sampled for long move along in part: a change
-        of clock changes them all, and a stale cost would keep the controller from looking again.
+        The sample that counts is the median of the last few of that width, clipped, and folded in by an
+        exponential moving average.
 
         Args:
             width: of the window.
@@ -74,27 +75,35 @@ class Costs:
         samples = self._samples[width]
         samples.append(milliseconds / steps)
         del samples[:-SAMPLES]
-        if len(samples) < min(3, SAMPLES):
+        if len(samples) < LEAST_SAMPLES:
             return
-        before = self._cost[width]
-        self._cost[width] += SMOOTHING * (median(samples) - before)
-        self._drift(width, self._cost[width] / before)
+        before, stale = self._cost[width], self._age[width] / MEMORY
+        sample = min(max(median(samples), before / CLIP), before * CLIP)
+        weight = max(SMOOTHING, STALE_SMOOTHING * stale) if sample < before else SMOOTHING
+        self._cost[width] += weight * (sample - before)
+        self._grow_old(width)
 
-    def _drift(self, sampled: int, factor: float) -> None:
-        for width, age in self._age.items():
-            if width == sampled:
-                self._age[width] = 0
-            else:
-                self._age[width] = min(age + 1, MEMORY)
-                self._cost[width] *= factor ** (age / MEMORY)
+    def _grow_old(self, sampled: int) -> None:
+        """A narrow step that wasn't sampled for long costs no more than a wide one: the clock rose."""
+        for width in self.widths:
+            self._age[width] = 0 if width == sampled else min(self._age[width] + 1, MEMORY)
+            if width < sampled and self._age[width] == MEMORY:
+                self._cost[width] = min(self._cost[width], self._cost[sampled])
 
-    def to_dict(self) -> dict[str, float]:
-        """Plain data for a database: width, as text, to milliseconds."""
-        return {str(width): cost for width, cost in self._cost.items()}
+    def to_dict(self) -> dict[str, dict]:
+        """Plain data for a database: for every width, as text, its cost, last samples and age."""
+        return {
+            str(width): {"ms": cost, "samples": list(self._samples[width]), "age": self._age[width]}
+            for width, cost in self._cost.items()
+        }
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, float]) -> "Costs":
-        return cls({int(width): float(cost) for width, cost in data.items()})
+    def from_dict(cls, data: Mapping[str, Mapping]) -> "Costs":
+        """The same costs again, to the bit."""
+        self = cls({int(width): float(entry["ms"]) for width, entry in data.items()}, ())
+        self._samples = {int(width): list(entry["samples"]) for width, entry in data.items()}
+        self._age = {int(width): entry["age"] for width, entry in data.items()}
+        return self
 
 
 def _valid(cost: float) -> bool:
@@ -102,7 +111,7 @@ def _valid(cost: float) -> bool:
 
 
 def interpolate(measured: Mapping[int, float], width: int) -> float:
-    """Cost of a width between or beyond measured ones; one measurement alone scales with nothing."""
+    """Cost of a width between or beyond measured ones; the only one measured stands for all."""
     if width in measured:
         return float(measured[width])
     known = sorted(measured)

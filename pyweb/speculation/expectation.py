@@ -24,7 +24,9 @@ __all__ = ["START", "Expectation", "state_of"]
 ROW_OF_MATCH = (0, 1, 2, 3, 3, 4, 4, 4, 5)
 ROWS = 6
 PLAIN, MISS, PART, FULL = range(4)
+# State before the first record of a reply.
 START = 4 * ROWS
+# A draft is at most eight tokens deep.
 MOST_TOKENS = 9
 
 # Tokens a step for each width: from no draft at all, over means of context-mixing drafts whose longest
@@ -63,7 +65,7 @@ AT_START = (0.58, 0.22, 0.10, 0.04, 0.03, 0.03)
 # How much of the counts a new step leaves, and how many steps the numbers above weigh. Chosen by replaying
 # recorded replies: faster forgetting follows a change of task, slower is a little better within one.
 KEEP_ROWS, TRUST_ROWS = 0.95, 8.0
-KEEP_TOKENS, TRUST_TOKENS, TRUST_LEVEL = 0.95, 20.0, 12.0
+KEEP_TOKENS, TRUST_TOKENS, TRUST_LEVEL = 0.95, 20.0, 6.0
 KEEP_LUCK, TRUST_LUCK = 0.95, 6.0
 KEEP_LUCK_PLAIN = 0.99
 
