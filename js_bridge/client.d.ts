@@ -41,9 +41,22 @@ export interface AskOptions extends Handlers {
   page?: PageSnapshot;
   text?: string;
   maxTokens?: number;
-  mode?: 'greedy' | 'loop';
+  mode?: string;
   window?: number;
   budget?: number;
+  sampling?: SamplingOptions;
+}
+
+export interface SamplingOptions {
+  temperature?: number;
+  top_k?: number;
+  top_p?: number;
+  min_p?: number;
+  repetition_penalty?: number;
+  presence_penalty?: number;
+  frequency_penalty?: number;
+  logit_bias?: [token: number, bias: number][];
+  seed?: number;
 }
 
 export interface Reply {

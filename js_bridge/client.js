@@ -91,17 +91,19 @@ export class Assistant {
    * @param {{html: string, url: string, title: string}} [options.page] a snapshot; of this document where left out
    * @param {string} [options.text] a text in place of a page
    * @param {number} [options.maxTokens]
-   * @param {'greedy' | 'loop'} [options.mode]
+   * @param {string} [options.mode] `greedy` or `loop`
    * @param {number} [options.window] steps between two read-backs
    * @param {number} [options.budget] tokens of page text
+   * @param {object} [options.sampling] temperature, top_k, top_p, min_p, repetition_penalty, presence_penalty,
+   *   frequency_penalty, logit_bias (pairs of token and bias), seed; the likeliest token where left out
    * @param {(text: string) => void} [options.onText] called with each new piece of the answer
    * @param {(p: object) => void} [options.onProgress]
    * @param {AbortSignal} [options.signal] stops the reply
    * @returns {Promise<object>} answer, ids, times and counts
    */
-  ask(question, { page, text, maxTokens, mode, window, budget, onText, onProgress, signal } = {}) {
+  ask(question, { page, text, maxTokens, mode, window, budget, sampling, onText, onProgress, signal } = {}) {
     const material = text === undefined ? { page: page ?? snapshot(document) } : { text };
-    const params = { question, ...material, max_tokens: maxTokens, mode, window, budget };
+    const params = { question, ...material, max_tokens: maxTokens, mode, window, budget, sampling };
     return this.request('ask', params, { onText, onProgress, signal });
   }
 

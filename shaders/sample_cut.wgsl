@@ -119,7 +119,6 @@ fn least(t: u32, peak_logit: f32, thread: u32, by_mass: bool, limit: u32, goal: 
       return select((now.x << shift) | ((1u << shift) - 1u), ALL, now.x == ALL);
     }
   }
-  return ALL;
 }
 
 @compute @workgroup_size(${THREADS})

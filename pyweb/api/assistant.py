@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 
 from pyweb.device import Device, Source
-from pyweb.engine import Engine, Generation
+from pyweb.engine import Engine, Generation, Sampling
 from pyweb.errors import EmptyPageError, PromptTooLongError, UsageError
 from pyweb.kernels.tuning import WIDTHS
 from pyweb.prompt import (
@@ -124,6 +124,7 @@ class Assistant:
         max_tokens: int = DEFAULT_MAX_TOKENS,
         mode: str = "loop",
         window: int | None = None,
+        sampling: Sampling | None = None,
         on_text: Callable[[str], None] = lambda text: None,
         on_prefill: Callable[[int, int], None] = lambda done, total: None,
         stopped: Callable[[], bool] = lambda: False,
@@ -132,7 +133,7 @@ class Assistant:
 
         Args:
             budget: tokens of page text in the prompt.
-            max_tokens, mode, window, stopped: see `Engine.generate`.
+            max_tokens, mode, window, sampling, stopped: see `Engine.generate`.
             on_text: called with each new piece of the answer; a piece never splits a character.
             on_prefill: prompt tokens done and in all.
 
@@ -158,6 +159,7 @@ class Assistant:
                 stops=self._stops,
                 mode=mode,
                 window=window,
+                sampling=sampling or Sampling(),
                 on_tokens=lambda new: emit(stream.push(new)),
                 on_prefill=on_prefill,
                 stopped=stopped,

@@ -9,6 +9,7 @@ from pyodide.ffi import JsException, to_js
 
 from pyweb.api.assistant import Assistant
 from pyweb.device.browser import BrowserDevice, BrowserSource, typed
+from pyweb.engine import Sampling
 from pyweb.errors import PywebError, UsageError
 from pyweb.prompt import open_browser_tokenizer
 
@@ -24,6 +25,16 @@ def _object(values: dict):
     from js import Object
 
     return to_js(values, dict_converter=Object.fromEntries)
+
+
+def _sampling(options: dict) -> Sampling:
+    known = {name: value for name, value in options.items() if value is not None}
+    unknown = known.keys() - Sampling.__dataclass_fields__.keys()
+    if unknown:
+        raise UsageError(f"There is no sampling option {min(unknown)}.")
+    if "logit_bias" in known:
+        known["logit_bias"] = tuple((int(token), float(bias)) for token, bias in known["logit_bias"])
+    return Sampling(**known)
 
 
 class Service:
@@ -110,12 +121,21 @@ class Service:
         host = self._host
         return await open_browser_tokenizer(metadata, host.tokenizer.openTokenizer, host.tokenizerUrl)
 
-    async def _ask(self, number: int, question: str, page: dict | None = None, text: str = "", **options) -> dict:
+    async def _ask(
+        self,
+        number: int,
+        question: str,
+        page: dict | None = None,
+        text: str = "",
+        sampling: dict | None = None,
+        **options: object,
+    ) -> dict:
         assistant, report = self._loaded(), self._progress(number)
         answer = await assistant.ask(
             question,
             page=await self._extracted(page) if page else None,
             text=text,
+            sampling=_sampling(sampling or {}),
             on_text=lambda piece: self._post(number, "text", text=piece),
             on_prefill=lambda done, total: report("prefill", done, total),
             stopped=lambda: number in self._stopped,

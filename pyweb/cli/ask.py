@@ -12,6 +12,18 @@ from pyweb.errors import UsageError
 __all__ = ["ask", "perplexity"]
 
 
+SAMPLING_OPTIONS = (
+    "temperature",
+    "top_k",
+    "top_p",
+    "min_p",
+    "repetition_penalty",
+    "presence_penalty",
+    "frequency_penalty",
+    "seed",
+)
+
+
 class _Listener:
     """Shows progress on standard error and streams the answer to standard output."""
 
@@ -62,6 +74,7 @@ def ask(options: Namespace) -> None:
         "mode": options.mode,
         "window": options.window,
         "budget": options.budget,
+        "sampling": _given({name: getattr(options, name) for name in SAMPLING_OPTIONS}),
     }
     result = _run(options, "ask", params, options.page)
     if options.json:

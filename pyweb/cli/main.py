@@ -32,6 +32,24 @@ def _positive(text: str) -> int:
     return number
 
 
+def _mode(text: str) -> str:
+    from pyweb.engine.modes import parse_mode
+
+    return parse_mode(text).name
+
+
+_SAMPLING = (
+    ("temperature", float, "0, the default, takes the likeliest token"),
+    ("top_k", int, "draw among the k likeliest tokens"),
+    ("top_p", float, "draw among the fewest tokens that hold this share of probability"),
+    ("min_p", float, "draw among tokens at least this likely as a share of the likeliest"),
+    ("repetition_penalty", float, "divides the logits of tokens in prompt and reply"),
+    ("presence_penalty", float, "subtracted once for a token in the reply"),
+    ("frequency_penalty", float, "subtracted for each time that a token is in the reply"),
+    ("seed", int, "the same seed gives the same reply"),
+)
+
+
 def _add_run_options(parser: argparse.ArgumentParser) -> None:
     """What every command that starts a browser takes."""
     parser.add_argument("--model", default=DEFAULT, help="short name, path or URL of a GGUF file")
@@ -58,9 +76,11 @@ def _parser() -> argparse.ArgumentParser:
     ask.add_argument("question")
     ask.add_argument("--page", required=True, metavar="FILE_OR_URL")
     ask.add_argument("--max-tokens", type=_positive, metavar="N", help="longest reply")
-    ask.add_argument("--mode", choices=("greedy", "loop"), help="read back each token, or each window")
-    ask.add_argument("--window", type=_positive, metavar="W", help="steps between read-backs in loop mode")
+    ask.add_argument("--mode", type=_mode, metavar="MODE", help="greedy: read back each token; loop: each window")
+    ask.add_argument("--window", type=_positive, metavar="W", help="steps of a window")
     ask.add_argument("--budget", type=_positive, metavar="N", help="tokens of page text in the prompt")
+    for name, kind, text in _SAMPLING:
+        ask.add_argument("--" + name.replace("_", "-"), type=kind, metavar="X", help=text)
     _add_run_options(ask)
 
     perplexity = add("perplexity", "ask:perplexity", "perplexity of a text's first tokens, in the browser")

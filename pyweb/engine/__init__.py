@@ -2,5 +2,6 @@
 
 from pyweb.engine.decode import Generation
 from pyweb.engine.engine import DEFAULT_CONTEXT, Engine
+from pyweb.plan.sampling import Sampling
 
-__all__ = ["DEFAULT_CONTEXT", "Engine", "Generation"]
+__all__ = ["DEFAULT_CONTEXT", "Engine", "Generation", "Sampling"]

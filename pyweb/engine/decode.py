@@ -9,6 +9,7 @@ from pyweb.device import Device
 from pyweb.engine.modes import Mode, Steering
 from pyweb.engine.programs import Programs
 from pyweb.plan.control import LONGEST_PATH, READBACK_BYTES, STATE, State, parse_state
+from pyweb.plan.sampling import Stages
 
 __all__ = ["Decoding", "Generation"]
 
@@ -64,6 +65,7 @@ class Decoding:
         window: steps of a window.
         steering: chooses each window's width.
         context: tokens that fit.
+        stages: of sampling; None chooses greedily.
     """
 
     device: Device
@@ -75,6 +77,7 @@ class Decoding:
     prompt_length: int
     context: int
     stops: Sequence[int]
+    stages: Stages | None = None
 
     async def run(
         self, result: Generation, on_tokens: Callable[[list[int]], None], stopped: Callable[[], bool]
@@ -107,7 +110,7 @@ class Decoding:
         width = self.steering.width()
         ahead = sum(other.steps * _most(other.width) for other in pending) + self.window * _most(width)
         length = min(self.prompt_length + emitted + ahead, self.context) + width
-        program = await self.programs.window(width, self.window, length, self.mode.drafts)
+        program = await self.programs.window(width, self.window, length, self.mode.drafts, self.stages)
         ticket = self.device.submit(program, 1, (self.control, STATE, READBACK_BYTES))
         return _Window(ticket, width, self.window)
 

@@ -15,6 +15,7 @@ from pyweb.models import Decoder, decoder_of
 from pyweb.plan.buffers import Buffers, allocate, rope_table
 from pyweb.plan.control import STATE, initial_state, request_bytes
 from pyweb.plan.dispatch import Assembler
+from pyweb.plan.sampling import Sampling, SamplingPlan
 from pyweb.plan.step import StepPlan
 from pyweb.plan.weights import plan_weights
 from pyweb.weights import GGUF
@@ -22,6 +23,7 @@ from pyweb.weights import GGUF
 __all__ = ["DEFAULT_CONTEXT", "Engine"]
 
 DEFAULT_CONTEXT = 4096
+GREEDY = Sampling()
 _PREFILL_WIDTH = 32
 
 Report = Callable[[int, int], None]
@@ -109,6 +111,7 @@ class Engine:
         stops: Sequence[int] = (),
         mode: str = "loop",
         window: int | None = None,
+        sampling: Sampling = GREEDY,
         on_tokens: Callable[[list[int]], None] = lambda ids: None,
         on_prefill: Report = _ignore,
         stopped: Callable[[], bool] = lambda: False,
@@ -118,6 +121,7 @@ class Engine:
         Args:
             mode: see `parse_mode`.
             window: steps of a window; 4 where left out.
+            sampling: how tokens are chosen; the same seed gives the same ids in every mode.
             stops: token ids that end the reply; they are not part of it.
             on_tokens: called with new ids as they arrive.
             stopped: asked between windows; True ends the reply with finish_reason "cancelled".
@@ -131,6 +135,7 @@ class Engine:
         start = perf_counter()
         prefill_width = await self._prefill_width()
         self._begin(prompt, max_tokens, stops)
+        await self._begin_sampling(sampling)
         await self._prefill(len(prompt), prefill_width, on_prefill, stopped)
         result = Generation(mode=mode, prefill_time=perf_counter() - start)
         decoding = Decoding(
@@ -143,6 +148,7 @@ class Engine:
             prompt_length=len(prompt),
             context=self.context,
             stops=stops,
+            stages=None if sampling.greedy else sampling.stages,
         )
         await decoding.run(result, on_tokens, stopped)
         return result
@@ -187,6 +193,16 @@ class Engine:
         self.device.write(b.context.buffer, 0, ids)
         self.device.write(b.request.buffer, 0, request_bytes(max_tokens, self.context, len(prompt), stops))
         self.device.write(b.control.buffer, STATE, initial_state(0, len(prompt)))
+
+    async def _begin_sampling(self, sampling: Sampling) -> None:
+        if sampling.greedy:
+            return
+        if self._programs.sampling is None:
+            plan = await SamplingPlan.allocate(self.device, self.decoder, self.tuning, self._buffers)
+            self._programs.sampling = plan
+        for buffer, offset, data in self._programs.sampling.writes(sampling):
+            self.device.write(buffer, offset, data)
+        await self._programs.once(self._programs.sampling.begin(sampling))
 
     async def _prefill(
         self, count: int, width: int, on_progress: Report, stopped: Callable[[], bool], head: str = ""

@@ -56,7 +56,7 @@ class Exactness:
         self._equal[width] = await self.trace(ids, width, layers) == self._single
 
     async def compare(self, ids: Sequence[int], widths: Sequence[int] = WIDTHS) -> dict[int, bool]:
-        """Whether the whole model gives the same logits and cache for `ids` in steps of each width as in single ones."""
+        """Whether the whole model gives `ids` the same logits and cache in steps of each width as in single ones."""
         single = await self.trace(ids, 1)
         return {width: await self.trace(ids, width) == single for width in widths if width > 1}
 

@@ -2,6 +2,7 @@
 
 from pyweb.device import Device
 from pyweb.plan.dispatch import Assembler, Dispatch
+from pyweb.plan.sampling import SamplingPlan, Stages
 from pyweb.plan.step import StepPlan
 
 __all__ = ["Programs"]
@@ -12,6 +13,7 @@ class Programs:
 
     def __init__(self, device: Device, assembler: Assembler, plan: StepPlan):
         self._device, self._assembler, self._plan = device, assembler, plan
+        self.sampling: SamplingPlan | None = None
         self._made: dict[tuple, int] = {}
 
     async def prefill(self, width: int, length: int, head: str = "", layers: int | None = None) -> int:
@@ -23,11 +25,21 @@ class Programs:
         key = ("prefill", width, chunks, head, layers)
         return await self._program(key, self._prefill, width, chunks, head, layers)
 
-    async def window(self, width: int, steps: int, length: int, drafts: bool = False) -> int:
-        """A window of decode steps whose positions lie below `length`; `drafts` adds the next tree to each step."""
+    async def window(
+        self, width: int, steps: int, length: int, drafts: bool = False, stages: Stages | None = None
+    ) -> int:
+        """A window of decode steps whose positions lie below `length`.
+
+        `drafts` adds the next tree to each step; `stages` are those of sampling, None chooses greedily.
+        """
         chunks = self._plan.chunks(length)
-        key = ("window", width, chunks, steps, drafts)
-        return await self._program(key, self._window, width, chunks, steps, drafts)
+        key = ("window", width, chunks, steps, drafts, stages)
+        return await self._program(key, self._window, width, chunks, steps, drafts, stages)
+
+    async def once(self, dispatches: list[Dispatch]) -> None:
+        """Submits dispatches that are run once a request."""
+        if dispatches:
+            self._device.submit(await self._program(tuple(dispatches), lambda: dispatches))
 
     async def _program(self, key: tuple, make, *args: object) -> int:
         if key not in self._made:
@@ -45,7 +57,11 @@ class Programs:
             out.append(plan.likelihood(width))
         return out
 
-    def _window(self, width: int, chunks: int, steps: int, drafts: bool) -> list[Dispatch]:
-        plan = self._plan
-        step = [*plan.forward(width, chunks), *plan.head(width), *plan.choose(width)]
+    def _window(self, width: int, chunks: int, steps: int, drafts: bool, stages: Stages | None) -> list[Dispatch]:
+        plan, sampling = self._plan, self.sampling
+        step = [*plan.forward(width, chunks), *plan.head(width)]
+        if stages is None:
+            step += plan.choose(width)
+        else:
+            step += [*sampling.dispatches(width, stages), plan.accept(width, sampling.segments)]
         return (step + plan.draft() if drafts else step) * steps

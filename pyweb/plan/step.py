@@ -53,16 +53,21 @@ class StepPlan:
         return [self._norm(norm, b.hidden[0], width), self._product(head, b.x_hidden, b.logits, None, width)]
 
     def choose(self, width: int) -> list[Dispatch]:
-        """Greedy choice and the end of the step."""
+        """Greedy choice of every node and the end of the step."""
         b, t, vocabulary = self.buffers, self.tuning, self.decoder.vocabulary
         segments = _ceil(vocabulary, t.choose_segment)
         groups = _ceil(segments, 32) if t.barrier_free else segments
         choose = Kernel.of("choose", M=vocabulary, SEGMENTS=segments, THREADS=1 if t.barrier_free else 256)
-        accept = Kernel.of("accept", SEGMENTS=segments, WIDTH=width, RECORDS=RECORDS, RING=RING)
         return [
             Dispatch(choose, (b.control_head, b.logits, b.best), (groups, width, 1)),
-            Dispatch(accept, (b.control, b.best, b.request, b.context, b.order), (1, 1, 1)),
+            self.accept(width, segments),
         ]
+
+    def accept(self, width: int, segments: int) -> Dispatch:
+        """The end of a step, from `segments` candidates a node in `best`."""
+        b = self.buffers
+        kernel = Kernel.of("accept", SEGMENTS=segments, WIDTH=width, RECORDS=RECORDS, RING=RING)
+        return Dispatch(kernel, (b.control, b.best, b.request, b.context, b.order), (1, 1, 1))
 
     def likelihood(self, width: int) -> Dispatch:
         """Negative log-likelihoods of the tokens that follow the nodes."""

@@ -61,7 +61,7 @@ class Activation:
 
 
 def quantize(values: np.ndarray) -> Activation:
-    """Scale = largest magnitude / 127, codes rounded half to even, a zero block stays zero; in float32 as the kernels."""
+    """Scale = largest magnitude / 127, codes rounded half to even, a zero block stays zero; in float32."""
     blocks = np.asarray(values, np.float32).reshape(len(values), -1, 32)
     scales = np.abs(blocks).max(-1) / np.float32(127)
     codes = np.rint(blocks / np.where(scales == 0, np.float32(1), scales)[..., None])
@@ -87,7 +87,7 @@ def rope(pairs: np.ndarray, positions: np.ndarray, base: float) -> np.ndarray:
 
 
 def attention(q: np.ndarray, keys: np.ndarray, values: np.ndarray, slots: list[list[int]]) -> np.ndarray:
-    """Softmax attention: q (tokens, heads, size), keys and values (kv_heads, slots, size), visible slots of each token."""
+    """Softmax attention: q (tokens, heads, size), keys and values (kv_heads, slots, size), visible slots by token."""
     heads, size = q.shape[1:]
     group = heads // len(keys)
     out = np.empty(q.shape)

@@ -91,7 +91,7 @@ class Stage:
         ticket = self.device.submit(0, 1, (binding.buffer, 0, size))
         return np.frombuffer(asyncio.run(self.device.collect(ticket)), kind).reshape(shape)
 
-    def control(self, nodes: np.ndarray, length: int, *, valid: int | None = None, flags: int = 0, rest=(0, 0, 0)) -> None:
+    def control(self, nodes, length, *, valid=None, flags=0, rest=(0, 0, 0)) -> None:
         """Sets the step's nodes and state; `rest` is (context length, emitted, steps)."""
         context_length, emitted, steps = rest
         valid = len(nodes) if valid is None else valid
@@ -123,7 +123,8 @@ class Stage:
         forward = self.plan.forward(width, self.plan.chunks(self.buffers.slots))
         quantize = [dispatch for dispatch in forward if dispatch.kernel.role == "quantize"]
         rest = [dispatch for dispatch in forward if dispatch not in quantize]
-        rest += [*self.plan.head(width), *self.plan.choose(width), self.plan.likelihood(width), self.plan.prefill_step(width)]
+        rest += [*self.plan.head(width), *self.plan.choose(width)]
+        rest += [self.plan.likelihood(width), self.plan.prefill_step(width)]
         out = {name: [dispatch] for name, dispatch in zip(_NAMES, rest, strict=True)}
         out["gate_up"] += quantize
         return out

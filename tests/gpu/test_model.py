@@ -117,7 +117,8 @@ async def speculate(engine, prompt, draft, width, *, max_tokens, stops=()):
         nodes[0, 0] = ([*prompt, *ids])[-1]
         device.write(buffers.control.buffer, 0, nodes.tobytes())
         device.write(buffers.control.buffer, STATE + 4, len(nodes).to_bytes(4, "little"))
-        state = parse_state(await device.collect(device.submit(program, 1, (buffers.control.buffer, STATE, READBACK_BYTES))))
+        ticket = device.submit(program, 1, (buffers.control.buffer, STATE, READBACK_BYTES))
+        state = parse_state(await device.collect(ticket))
         steps.append(state.emitted - len(ids))
         ids = state.tokens(0)
         if state.flags:

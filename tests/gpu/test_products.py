@@ -12,6 +12,7 @@ WIDTH = 8
 TILE = 2  # nodes of a product: the kernels of wider steps compile for seconds, and must equal these (test_widths.py)
 LENGTH = 37
 GROUPED = {"hidden": 64, "heads": 4, "kv_heads": 2, "head_size": 16, "feed_forward": 96, "rope_pairs": "halves"}
+LONG = {"hidden": 2080, "heads": 1, "feed_forward": 32}  # more words than a workgroup has threads
 WIDE = {"hidden": 32, "heads": 26, "kv_heads": 2, "feed_forward": 2080}  # rows of 26 and 65 blocks: 16 and 32 lanes
 
 
@@ -48,7 +49,7 @@ def test_embed(stage, tuning, bits, random):
     close(s.read(s.buffers.hidden[0], shape=expected.shape), expected, np.abs(expected) + 2, 1e-7)
 
 
-@pytest.mark.parametrize("sizes", [{}, WIDE, {"hidden": 2080, "heads": 1, "feed_forward": 32}], ids=["96", "32", "2080"])
+@pytest.mark.parametrize("sizes", [{}, WIDE, LONG], ids=["96", "32", "2080"])
 def test_norm_quantize(stage, tuning, sizes, random):
     s = stage(tuning, **sizes)
     start(s, random)

@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from pyweb.plan.control import MAX_NODES, RECORDS, RING
+from pyweb.plan.control import LONGEST_PATH, MAX_NODES, RECORDS, RING
 from tests.gpu.reference import chain, random_tree
 from tests.gpu.stage import CONTEXT
 
 STOP, LIMIT, FULL = 1, 2, 4
-LONGEST = 9  # tokens that a step can emit
 
 
 @dataclass
@@ -36,7 +35,7 @@ class Reply:
     def accept(self, nodes, choices, width):
         path = [0]
         self.emit(choices[0])
-        while not self.flags and len(path) < LONGEST:
+        while not self.flags and len(path) < LONGEST_PATH:
             node = path[-1]
             children = [i for i in range(1, len(nodes)) if nodes[i][1] == node and nodes[i][0] == choices[node]]
             if not children:

@@ -1,0 +1,222 @@
+"""What a step dispatches: how much, over which grids, within which limits."""
+
+import asyncio
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pyweb.errors import LimitError
+from pyweb.kernels.compose import compose
+from pyweb.kernels.tuning import GPU, SOFTWARE, WIDTHS, choose_tuning
+from pyweb.models import Decoder, Matrix, Vector
+from pyweb.plan.buffers import allocate, rope_table
+from pyweb.plan.dispatch import Assembler, Binding, Kernel
+from pyweb.plan.step import StepPlan
+from pyweb.plan.weights import PackedMatrix, WeightPlan
+from pyweb.weights.layout import Q4, Q8
+from tests.plan.fake import DEFAULT_LIMITS, FakeDevice
+
+SIZES = ("layers", "hidden", "heads", "kv_heads", "head_size", "feed_forward", "vocabulary")
+SMOLLM2 = dict(zip(SIZES, (30, 576, 9, 3, 64, 1536, 49152), strict=True))
+QWEN2_7B = dict(zip(SIZES, (28, 3584, 28, 4, 128, 18944, 152064), strict=True))
+
+
+def decoder(**sizes):
+    hidden, attention = sizes["hidden"], sizes["heads"] * sizes["head_size"]
+    qkv = attention + 2 * sizes["kv_heads"] * sizes["head_size"]
+    up, vocabulary = sizes["feed_forward"], sizes["vocabulary"]
+    shapes = {"qkv": (qkv, hidden), "output": (hidden, attention), "gate_up": (2 * up, hidden), "down": (hidden, up)}
+
+    def matrices(layer):
+        return {name: Matrix(f"{layer}.{name}", (name,), *shape) for name, shape in shapes.items()}
+
+    def vectors(layer):
+        return {name: Vector(f"{layer}.{name}", (name,), hidden) for name in ("attn_norm", "ffn_norm")}
+
+    return Decoder(
+        architecture="llama",
+        context=4096,
+        rope_base=10000.0,
+        rope_pairs="adjacent",
+        norm_eps=1e-5,
+        embedding=Matrix("embedding", ("embedding",), vocabulary, hidden),
+        head=Matrix("head", ("head",), vocabulary, hidden),
+        final_norm=Vector("final_norm", ("final_norm",), hidden),
+        matrices=tuple(map(matrices, range(sizes["layers"]))),
+        vectors=tuple(map(vectors, range(sizes["layers"]))),
+        **sizes,
+    )
+
+
+def planned(sizes, tuning, context=4096, **limits):
+    """A plan on a fake device that lets any size pass but those of `limits`."""
+    device = FakeDevice(**({"maxStorageBufferBindingSize": 1 << 40} | limits))
+    model, weights = decoder(**sizes), WeightPlan()
+
+    def binding(size):
+        return Binding(asyncio.run(device.buffer(size)), size)
+
+    for matrix in (model.embedding, model.head, *(m for layer in model.matrices for m in layer.values())):
+        kind = Q8 if matrix in (model.embedding, model.head) else Q4
+        blocks = matrix.rows * matrix.columns // 32
+        parts = (binding(blocks * kind.code_bytes), binding(blocks * kind.scale_bytes))
+        weights.matrices[matrix.name] = PackedMatrix(kind, matrix.rows, matrix.columns, *parts)
+    for vector in (model.final_norm, *(v for layer in model.vectors for v in layer.values())):
+        weights.vectors[vector.name] = binding(vector.size * 4)
+    return device, StepPlan(model, tuning, weights, asyncio.run(allocate(device, model, tuning, context, True)))
+
+
+def everything(plan, width):
+    """The dispatches of all that a step of `width` can be."""
+    forward = plan.forward(width, plan.chunks(plan.buffers.slots))
+    return [*forward, *plan.head(width), *plan.choose(width), plan.likelihood(width), plan.prefill_step(width)]
+
+
+@pytest.fixture(params=[SOFTWARE, GPU], ids=lambda tuning: tuning.name)
+def tuning(request):
+    return request.param
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("sizes", [SMOLLM2, QWEN2_7B], ids=["smollm2", "qwen2-7b"])
+def test_every_kernel_keeps_to_the_default_limits(tuning, sizes, width):
+    """Eight storage buffers, 16 KiB of workgroup memory, 256 invocations, 65,535 workgroups a dimension."""
+    _, plan = planned(sizes | {"layers": 1}, tuning)
+    for dispatch in everything(plan, width):
+        shader = compose(dispatch.kernel.role, dict(dispatch.kernel.values), DEFAULT_LIMITS)
+        assert shader.storage_buffers <= 8
+        assert len(dispatch.bindings) == shader.code.count("@binding(")
+        assert 1 <= min(dispatch.grid) and max(dispatch.grid) <= 65535
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_dispatches_of_a_step(tuning, width):
+    """README and docs speak of some 8 dispatches a layer; a kernel more costs every token."""
+    _, plan = planned(SMOLLM2, tuning)
+    layer = Counter(norm_quantize=2, qkv=1, attention=1, attention_merge=1, matvec=2, gate_up=1)
+    layer["quantize"] = 1 if tuning.barrier_free else 0
+    expected = Counter(embed=1) + Counter({role: 30 * count for role, count in layer.items()})
+    assert Counter(dispatch.kernel.role for dispatch in plan.forward(width, 1)) == expected
+    assert [dispatch.kernel.role for dispatch in plan.head(width)] == ["norm_quantize", "matvec"]
+    assert [dispatch.kernel.role for dispatch in plan.choose(width)] == ["choose", "accept"]
+
+
+def test_layers_share_their_kernels(tuning):
+    """30 layers compile what one does."""
+    _, plan = planned(SMOLLM2, tuning)
+    kernels = {dispatch.kernel for dispatch in plan.forward(4, 2)}
+    roles = Counter(kernel.role for kernel in kernels)
+    assert roles.pop("matvec") == 2  # output and down projection
+    assert set(roles.values()) == {1}
+
+
+def covered(dispatch, count):
+    """Rows that a product's grid reaches in x, tokens that it reaches in y."""
+    values = dict(dispatch.kernel.values)
+    groups = dispatch.grid[0] * values["THREADS"] // values["LANES"]
+    return groups * count, dispatch.grid[1] * values["TOKENS"]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_grids_reach_everything_and_hardly_more(tuning, width):
+    _, plan = planned(SMOLLM2 | {"vocabulary": 49157}, tuning)
+    for dispatch in everything(plan, width):
+        values = dict(dispatch.kernel.values)
+        if dispatch.kernel.role == "matvec":
+            rows, tokens = covered(dispatch, values["ROWS"])
+            assert values["M"] <= rows < values["M"] + values["THREADS"] * values["ROWS"]
+            assert tokens == width
+        if dispatch.kernel.role == "qkv":
+            rows, tokens = covered(dispatch, 2)
+            assert 960 <= rows < 960 + 2 * values["THREADS"] and tokens == width
+
+
+def test_no_buffer_is_read_and_written_in_one_dispatch(tuning):
+    """WebGPU forbids it; the two residuals exist for that."""
+    _, plan = planned(SMOLLM2, tuning)
+    for dispatch in everything(plan, 4):
+        buffers = [binding.buffer for binding in dispatch.bindings]
+        assert len(buffers) == len(set(buffers))
+
+
+def test_attention_grid(tuning):
+    _, plan = planned(SMOLLM2, tuning, context=4096)
+    bounds = {length: plan.chunks(length) for length in (1, 32, 33, 64, 65, 1000, 4096, 4128)}
+    assert bounds == {1: 1, 32: 1, 33: 2, 64: 2, 65: 4, 1000: 32, 4096: 128, 4128: 129}
+    for chunks in (1, 8, 129):
+        (dispatch,) = [d for d in plan.forward(2, chunks) if d.kernel.role == "attention"][:1]
+        values = dict(dispatch.kernel.values)
+        reached = dispatch.grid[0] * values["THREADS"] if tuning.barrier_free else dispatch.grid[0] * dispatch.grid[1]
+        assert 3 * chunks <= reached < 3 * chunks + values["THREADS"]
+
+
+def test_orders_of_addition_do_not_depend_on_the_width(tuning):
+    """Lanes, chunks and threads of a norm are the same at every width; so is every kernel beyond the widest tile."""
+    _, plan = planned(SMOLLM2, tuning)
+
+    def numbers(width):
+        keys = ("LANES", "CHUNK", "K", "THREADS")
+        return [[dict(d.kernel.values).get(key) for key in keys] for d in plan.forward(width, 4)]
+
+    assert all(numbers(width) == numbers(1) for width in WIDTHS)
+    kernels = [[d.kernel for d in plan.forward(width, 4)] for width in WIDTHS if width >= tuning.tile]
+    assert all(other == kernels[0] for other in kernels)
+
+
+def test_a_binding_over_the_limit_names_kernel_asked_and_available():
+    device, plan = planned(SMOLLM2, SOFTWARE, maxStorageBufferBindingSize=20_000_000)
+    with pytest.raises(LimitError, match="matvec.*28311552.*maxStorageBufferBindingSize.*20000000"):
+        asyncio.run(Assembler(device).program(plan.head(1)))
+
+
+def test_a_grid_over_the_limit_names_kernel_asked_and_available():
+    device, plan = planned(SMOLLM2, GPU, maxComputeWorkgroupsPerDimension=100)
+    with pytest.raises(LimitError, match=r"matvec.*1536, 1, 1.*maxComputeWorkgroupsPerDimension.*100"):
+        asyncio.run(Assembler(device).program(plan.head(1)))
+
+
+def test_programs_compile_and_bind_once():
+    device, plan = planned(SMOLLM2, SOFTWARE)
+    assembler = Assembler(device)
+    first = asyncio.run(assembler.program(plan.forward(1, 1)))
+    shaders, bound = len(device.shaders), len(device.bound)
+    again = asyncio.run(assembler.program([*plan.forward(1, 1), *plan.forward(1, 2)]))
+    assert len(device.shaders) == shaders
+    assert len(device.bound) == bound
+    assert device.programs[again][: len(device.programs[first])] == device.programs[first]
+    assert len(device.programs[first]) == 5 * len(plan.forward(1, 1))
+
+
+def test_a_kernel_is_its_numbers():
+    assert Kernel.of("a", X=1, Y=2) == Kernel.of("a", Y=2, X=1) != Kernel.of("a", X=1)
+
+
+def test_rope_table():
+    model = replace(decoder(**SMOLLM2 | {"layers": 1}), rope_base=100000.0)
+    table = np.frombuffer(rope_table(model, 50), np.float32).reshape(50, 32, 2)
+    angle = 37 * 100000.0 ** (-2 * 5 / 64)
+    np.testing.assert_allclose(table[37, 5], [np.cos(angle), np.sin(angle)], atol=1e-7)
+    assert table[0].tolist() == [[1, 0]] * 32
+
+
+@pytest.mark.parametrize(
+    "info, tuning",
+    [
+        ({"architecture": "swiftshader", "vendor": "google"}, SOFTWARE),
+        ({"description": "llvmpipe (LLVM 19.1.7, 256 bits)"}, SOFTWARE),
+        ({"description": "Microsoft Basic Render Driver"}, SOFTWARE),
+        ({"vendor": "nvidia", "architecture": "hopper"}, GPU),
+        ({}, GPU),
+    ],
+)
+def test_choose_tuning(info, tuning):
+    assert choose_tuning(info) is tuning
+
+
+def test_lanes():
+    """One value per matrix: powers of two, enough blocks for each lane."""
+    expected = {32: 8, 576: 8, 768: 8, 800: 16, 1536: 16, 2048: 16, 2080: 32, 18944: 32}
+    assert {columns: GPU.lanes(columns) for columns in expected} == expected
+    assert SOFTWARE.lanes(18944) == 1
