@@ -10,8 +10,9 @@ const THREADS = ${THREADS}u;
 @group(0) @binding(1) var<storage, read> logits: array<f32>;
 @group(0) @binding(2) var<storage, read_write> best: array<vec2<u32>>;
 
-// The IEEE bits of x, changed so that they order like the floats.
+// The IEEE bits of x, changed so that they order like the floats; both zeros are one.
 fn ordered(x: f32) -> u32 {
+  if (x == 0.0) { return 0x80000000u; }
   let bits = bitcast<u32>(x);
   return select(bits | 0x80000000u, ~bits, (bits >> 31u) == 1u);
 }

@@ -1,5 +1,6 @@
-// Brings counts[token] = (times in the prompt, times in the reply) up to the context's end: the tokens from cursor[0] on.
-// One workgroup, so that the cursor moves after all of it was read; a step brings 1 to 9 tokens, the first one the prompt.
+// Brings counts[token] = (times in the prompt, times in the reply) up to the context's end: the tokens from
+// cursor[0] on. One workgroup, so that the cursor moves after all threads read it; a step brings 1 to 9 tokens, the first
+// one the prompt.
 #% include "include/control.wgsl"
 #% include "include/request.wgsl"
 

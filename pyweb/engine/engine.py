@@ -12,7 +12,7 @@ from pyweb.engine.programs import Programs
 from pyweb.errors import PromptTooLongError, StoppedError, UsageError
 from pyweb.kernels.tuning import Tuning, choose_tuning
 from pyweb.models import Decoder, decoder_of
-from pyweb.plan.buffers import Buffers, allocate, rope_table
+from pyweb.plan.buffers import Buffers, allocate, identity_order, rope_table
 from pyweb.plan.control import STATE, initial_state, request_bytes
 from pyweb.plan.dispatch import Assembler
 from pyweb.plan.sampling import Sampling, SamplingPlan
@@ -39,7 +39,7 @@ class Engine:
     def __init__(self, device: Device, decoder: Decoder, plan: StepPlan, programs: Programs):
         self.device, self.decoder, self._plan, self._programs = device, decoder, plan, programs
         self._buffers: Buffers = plan.buffers
-        self._exactness = Exactness(device, plan, programs, lambda ids: self._begin(ids, 1, ()))
+        self._exactness = Exactness(device, plan, programs, self._begin_trace)
 
     @classmethod
     async def load(
@@ -193,6 +193,11 @@ class Engine:
         self.device.write(b.context.buffer, 0, ids)
         self.device.write(b.request.buffer, 0, request_bytes(max_tokens, self.context, len(prompt), stops))
         self.device.write(b.control.buffer, STATE, initial_state(0, len(prompt)))
+
+    def _begin_trace(self, ids: Sequence[int]) -> None:
+        """A prompt whose keys and values will lie in the cache in order."""
+        self._begin(ids, 1, ())
+        self.device.write(self._buffers.order.buffer, 0, identity_order(self._buffers.slots))
 
     async def _begin_sampling(self, sampling: Sampling) -> None:
         if sampling.greedy:

@@ -9,7 +9,7 @@ from pyweb.models import Decoder
 from pyweb.plan.control import CONTROL_BYTES, MAX_NODES, REQUEST_BYTES, STATE
 from pyweb.plan.dispatch import Binding
 
-__all__ = ["Buffers", "allocate", "rope_table"]
+__all__ = ["Buffers", "allocate", "identity_order", "rope_table"]
 
 _X_BLOCK = 48  # a block of 32 8-bit activations: 32 bytes of codes, 16 of scale and sum
 
@@ -83,7 +83,7 @@ async def allocate(device: Device, decoder: Decoder, tuning: Tuning, context: in
     sizes = _sizes(decoder, tuning, slots)
     made = {name: await binding(size, name) for name, size in sizes.items()}
     hidden = MAX_NODES * decoder.hidden * 4
-    device.write(made["order"].buffer, 0, pack(f"<{slots}I", *range(slots)))
+    device.write(made["order"].buffer, 0, identity_order(slots))
     kv = 2 * decoder.kv_heads * slots * decoder.head_size * (2 if kv_f16 else 4)
     return Buffers(
         slots=slots,
@@ -93,6 +93,11 @@ async def allocate(device: Device, decoder: Decoder, tuning: Tuning, context: in
         kv=tuple([await binding(kv, f"kv {layer}") for layer in range(decoder.layers)]),
         **made,
     )
+
+
+def identity_order(slots: int) -> bytes:
+    """The permutation of cache slots before any draft was accepted."""
+    return pack(f"<{slots}I", *range(slots))
 
 
 def rope_table(decoder: Decoder, slots: int) -> bytes:

@@ -1,8 +1,21 @@
 """The most frequent tokens of a growing sequence: drafts of order 0."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Sequence
 
-__all__ = ["CommonTokens"]
+__all__ = ["CommonTokens", "Row", "most_common"]
+
+Row = tuple[int, int, int, int]  # token, count, latest position, previous position or -1
+
+
+def most_common(tokens: Sequence[int], size: int) -> list[Row]:
+    """The `size` tokens with the greatest (count, latest position) of a finished sequence, greatest first."""
+    latest = {token: place for place, token in enumerate(tokens)}
+    counts = Counter(tokens)
+    ranks = sorted(((count, latest[token], token) for token, count in counts.items()), reverse=True)[:size]
+    chosen = {token for _, _, token in ranks}
+    previous = {t: place for place, t in enumerate(tokens) if t in chosen and place != latest[t]}
+    return [(token, count, place, previous.get(token, -1)) for count, place, token in ranks]
 
 
 class CommonTokens:
@@ -30,15 +43,10 @@ class CommonTokens:
         if len(self._listed) > self.size:
             self._listed.remove(min(self._listed, key=self._rank))
 
-    def extend(self, tokens: Iterable[int], start: int) -> None:
-        """Counts tokens at `start` and the positions after it."""
-        for position, token in enumerate(tokens, start):
-            self.add(token, position)
-
     def _rank(self, token: int) -> tuple[int, int]:
         return self._counts[token], self._places[token][0]
 
-    def ranked(self) -> list[tuple[int, int, int, int]]:
-        """(token, count, latest position, previous position or -1), the most frequent first."""
+    def ranked(self) -> list[Row]:
+        """The list as it stands, the greatest first."""
         order = sorted(self._listed, key=self._rank, reverse=True)
         return [(token, self._counts[token], *self._places[token]) for token in order]

@@ -17,9 +17,9 @@ deeper predictions are mixed anew, and its weight is the probability of its whol
 
 from collections.abc import Iterator, Sequence
 
-from pyweb.speculation.common import CommonTokens
+from pyweb.speculation.common import CommonTokens, Row, most_common
 from pyweb.speculation.memory import SessionMemory
-from pyweb.speculation.tree import Child, Tree, grow
+from pyweb.speculation.tree import MAX_NODES, Child, Tree, grow
 from pyweb.speculation.trie import MAX_ORDER, Context, ContextTrie, MemoryIndex
 
 __all__ = ["ContextMixing", "MixingDrafter", "Reliability"]
@@ -71,13 +71,14 @@ class MixingDrafter:
     Args:
         reliability: learned trust, updated while the reply grows.
         memory: index of earlier replies, or None.
-        common: the most frequent tokens of the memory.
+        common: the most frequent tokens of the memory, see `most_common`.
     """
 
-    def __init__(self, reliability: Reliability, memory: ContextTrie | None, common: CommonTokens | None):
+    def __init__(self, reliability: Reliability, memory: ContextTrie | None = None, common: Sequence[Row] = ()):
         self._reliability = reliability
         self._tries = [ContextTrie()] + ([memory] if memory else [])
-        self._common = [CommonTokens(_COMMON)] + ([common] if common else [])
+        self._common = CommonTokens(_COMMON)
+        self._memory_common = common
         self._remembered: list[Context | None] = []
         self._length = 0
         self._last = -1
@@ -88,9 +89,10 @@ class MixingDrafter:
         for token in tokens:
             if not prompt:
                 self._learn(token)
-                self._remembered = self._tries[-1].follow(self._remembered, token)
+                if self._remembered:
+                    self._remembered = self._tries[1].follow(self._remembered, token)
             self._tries[0].add(token)
-            self._common[0].add(token, self._length)
+            self._common.add(token, self._length)
             self._length += 1
             self._last = token
         if prompt and len(self._tries) > 1:
@@ -98,8 +100,9 @@ class MixingDrafter:
 
     def draft(self, nodes: int) -> Tree:
         """The most probable prefix-closed tree of at most `nodes` nodes."""
-        self._frequent = [common.ranked() for common in self._common]
-        return grow(self._last, None, 1.0, self._expand, nodes)
+        self._frequent = [self._common.ranked(), self._memory_common]
+        # Pruning depends on the size asked for, and a narrow tree must begin like a wide one.
+        return grow(self._last, None, 1.0, self._expand, MAX_NODES).first(nodes)
 
     def _contexts(self) -> list[Sequence[Context | None]]:
         return [self._tries[0].current, self._remembered][: len(self._tries)]
@@ -175,7 +178,5 @@ class ContextMixing:
     def __call__(self, memory: SessionMemory) -> MixingDrafter:
         trie = self._index.update(memory)
         if not memory.tokens:
-            return MixingDrafter(self.reliability, None, None)
-        common = CommonTokens(_COMMON)
-        common.count_all(memory.tokens)
-        return MixingDrafter(self.reliability, trie, common)
+            return MixingDrafter(self.reliability)
+        return MixingDrafter(self.reliability, trie, most_common(memory.tokens, _COMMON))

@@ -37,6 +37,10 @@ class Tree:
             depths.append(depths[parent] + 1)
         return depths
 
+    def first(self, nodes: int) -> "Tree":
+        """The tree that a step of `nodes` nodes takes."""
+        return Tree(self.tokens[:nodes], self.parents[:nodes])
+
     def check(self) -> "Tree":
         """Gives the tree back if a step can verify it.
 

@@ -1,0 +1,83 @@
+"""What a step costs on this device: T(N) for every width, and the window that loses little time between windows."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+from time import perf_counter
+
+from pyweb.device import Device
+from pyweb.engine.programs import Programs
+
+__all__ = ["Calibration", "calibrate_costs", "calibrate_window"]
+
+SOFTWARE_WIDTHS = (1, 2, 4, 8)
+_WINDOWS = (1, 2, 4)
+_TOLERANCE = 1.1  # the smallest window within a tenth of the fastest: small ones follow the text sooner
+_SAMPLES = 5
+_WINDOW_STEPS = 24
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Measured once for an adapter, model and version. `costs`: width to milliseconds; `window` in steps."""
+
+    costs: dict[int, float]
+    window: int
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data for a store."""
+        return {"costs": {str(width): cost for width, cost in self.costs.items()}, "window": self.window}
+
+    @classmethod
+    def from_dict(cls, data: dict) -> "Calibration":
+        """What `to_dict` made.
+
+        Raises:
+            ValueError, TypeError, KeyError, AttributeError: it was something else.
+        """
+        costs = {int(width): float(cost) for width, cost in data["costs"].items()}
+        if 1 not in costs or min(costs.values()) <= 0 or data["window"] not in _WINDOWS:
+            raise ValueError("no calibration")
+        return cls(costs, data["window"])
+
+
+async def calibrate_costs(
+    device: Device,
+    programs: Programs,
+    begin: Callable[[], None],
+    widths: Sequence[int],
+    samples: int = _SAMPLES,
+) -> dict[int, float]:
+    """Milliseconds of a step of each width, all nodes valid, drafting included; the median of `samples`.
+
+    Args:
+        begin: writes a prompt long enough for `samples` + 1 steps of the widest width.
+    """
+    costs = {}
+    for width in widths:
+        program = await programs.calibration(width)
+        begin()
+        if samples > 1:
+            await device.collect(device.submit(program))  # the first run of a pipeline, and a sleeping clock
+        times = []
+        for _ in range(samples):
+            start = perf_counter()
+            await device.collect(device.submit(program))
+            times.append(1000 * (perf_counter() - start))
+        costs[width] = median(times)
+    return costs
+
+
+async def calibrate_window(decode: Callable[[int, int], object]) -> int:
+    """The smallest window within a tenth of the fastest one.
+
+    Args:
+        decode: async (window, steps) -> None, decodes so many steps in windows of that size.
+    """
+    times = {}
+    for window in _WINDOWS:
+        start = perf_counter()
+        await decode(window, _WINDOW_STEPS)
+        times[window] = perf_counter() - start
+    fastest = min(times.values())
+    return next(window for window in _WINDOWS if times[window] <= _TOLERANCE * fastest)
