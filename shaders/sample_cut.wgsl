@@ -19,9 +19,8 @@ const ALL = 0xffffffffu;
 @group(0) @binding(3) var<storage, read> peak: array<vec2<u32>>;
 @group(0) @binding(4) var<storage, read_write> cut: array<u32>;
 
-alias Bins = array<atomic<u32>, 256>;
-var<workgroup> low: Bins;                            // a bin's sum is high * 2^32 + low
-var<workgroup> high: Bins;
+var<workgroup> low: array<atomic<u32>, 256>;         // a bin's sum is high * 2^32 + low
+var<workgroup> high: array<atomic<u32>, 256>;
 var<workgroup> sums: array<vec2<u32>, 16>;           // of 16 bins each
 var<workgroup> found: vec4<u32>;                     // digits so far, goal (low, high) within them, done
 

@@ -18,6 +18,7 @@ from pyweb.errors import LimitError, ShaderError
 __all__ = ["Shader", "compose"]
 
 _SIZES = {
+    "atomic<u32>": 4,
     "f32": 4,
     "u32": 4,
     "i32": 4,

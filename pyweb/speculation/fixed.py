@@ -146,7 +146,7 @@ class FixedDrafter:
 
     def _expand(self, members: list[Candidate], token: int, weight: int, depth: int, floor: int) -> list[Child]:
         members = [c for c in members if len(c.tokens) > depth]
-        if len(members) == 1:
+        if depth and len(members) == 1:
             return _only_child(members[0], weight, depth)
         votes, rest = _votes(members, weight, depth)
         common = self._common_masses(rest) if not depth else (0, 0)
