@@ -110,7 +110,7 @@ class Service:
             source.close()
         return {
             "context": self._assistant.engine.context,
-            "memory": self._assistant.engine.memory,
+            "gpu_bytes": self._assistant.engine.gpu_bytes,
             "fetched": source.fetched,
             "not_kept": source.not_kept,
             "load": self._assistant.load_time,

@@ -8,7 +8,7 @@ from time import perf_counter
 from pyweb.device import Device
 from pyweb.engine.modes import Mode, Steering
 from pyweb.engine.programs import Programs
-from pyweb.plan.control import LONGEST_PATH, READBACK_BYTES, STATE, State, parse_state
+from pyweb.plan.control import LONGEST_PATH, READBACK_BYTES, STATE, State, parse_nodes, parse_state
 from pyweb.plan.sampling import Stages
 
 __all__ = ["Decoding", "Generation"]
@@ -65,7 +65,10 @@ class Decoding:
         window: steps of a window.
         steering: chooses each window's width.
         context: tokens that fit.
+        remembered: tokens of the drafter's memory; None where steps carry no draft.
         stages: of sampling; None chooses greedily.
+        watch: called after each window of one step with the (token, parent) nodes of the next step's tree, the step's
+            record and the tokens it emitted.
     """
 
     device: Device
@@ -77,7 +80,9 @@ class Decoding:
     prompt_length: int
     context: int
     stops: Sequence[int]
+    remembered: int | None = None
     stages: Stages | None = None
+    watch: Callable[[list[tuple[int, int]], tuple[int, int, int], list[int]], None] | None = None
 
     async def run(
         self, result: Generation, on_tokens: Callable[[list[int]], None], stopped: Callable[[], bool]
@@ -91,7 +96,8 @@ class Decoding:
             while len(pending) < self.mode.depth:
                 pending.append(await self._submit(len(result.ids), pending))
             done = pending.popleft()
-            state = parse_state(await self.device.collect(done.ticket))
+            data = await self.device.collect(done.ticket)
+            state = parse_state(data[-READBACK_BYTES:])
             now = perf_counter()
             new = self._take(result, state, done, now - last)
             last = now
@@ -100,6 +106,8 @@ class Decoding:
                 result.first_token_time = now - start
             if new:
                 on_tokens(new)
+            if self.watch and result.windows[-1][1]:
+                self.watch(parse_nodes(data, state.valid), result.records[-1], new)
             if not result.finish_reason and stopped():
                 result.finish_reason = "cancelled"
         result.decode_time = perf_counter() - first_at
@@ -110,8 +118,9 @@ class Decoding:
         width = self.steering.width()
         ahead = sum(other.steps * _most(other.width) for other in pending) + self.window * _most(width)
         length = min(self.prompt_length + emitted + ahead, self.context) + width
-        program = await self.programs.window(width, self.window, length, self.mode.drafts, self.stages)
-        ticket = self.device.submit(program, 1, (self.control, STATE, READBACK_BYTES))
+        program = await self.programs.window(width, self.window, length, self.remembered, self.stages)
+        readback = (0, STATE + READBACK_BYTES) if self.watch else (STATE, READBACK_BYTES)
+        ticket = self.device.submit(program, 1, (self.control, *readback))
         return _Window(ticket, width, self.window)
 
     def _take(self, result: Generation, state: State, done: _Window, seconds: float) -> list[int]:

@@ -5,19 +5,26 @@ from collections.abc import Callable, Sequence
 from time import perf_counter
 
 from pyweb.device import Device, Source
+from pyweb.engine.calibration import SOFTWARE_WIDTHS, Calibration, calibrate_costs, calibrate_window
 from pyweb.engine.decode import Decoding, Generation
 from pyweb.engine.exactness import Exactness
-from pyweb.engine.modes import FixedWidth, parse_mode
+from pyweb.engine.modes import FixedWidth, Mode, Steering, parse_mode
 from pyweb.engine.programs import Programs
 from pyweb.errors import PromptTooLongError, StoppedError, UsageError
-from pyweb.kernels.tuning import Tuning, choose_tuning
+from pyweb.kernels.tuning import WIDTHS, Tuning, choose_tuning
 from pyweb.models import Decoder, decoder_of
 from pyweb.plan.buffers import Buffers, allocate, identity_order, rope_table
-from pyweb.plan.control import STATE, initial_state, request_bytes
+from pyweb.plan.control import MAX_NODES, STATE, initial_state, request_bytes
 from pyweb.plan.dispatch import Assembler
+from pyweb.plan.drafting import DraftPlan
 from pyweb.plan.sampling import Sampling, SamplingPlan
 from pyweb.plan.step import StepPlan
 from pyweb.plan.weights import plan_weights
+from pyweb.speculation.bounds import MEMORY_COMMON, TRUST
+from pyweb.speculation.common import most_common
+from pyweb.speculation.controller import Controller
+from pyweb.speculation.costs import Costs
+from pyweb.speculation.memory import MEMORY_TOKENS
 from pyweb.weights import GGUF
 
 __all__ = ["DEFAULT_CONTEXT", "Engine"]
@@ -39,6 +46,8 @@ class Engine:
     def __init__(self, device: Device, decoder: Decoder, plan: StepPlan, programs: Programs):
         self.device, self.decoder, self._plan, self._programs = device, decoder, plan, programs
         self._buffers: Buffers = plan.buffers
+        self.calibration: Calibration | None = None
+        self._controller: Controller | None = None
         self._exactness = Exactness(device, plan, programs, self._begin_trace)
 
     @classmethod
@@ -99,7 +108,7 @@ class Engine:
         return self._plan.tuning
 
     @property
-    def memory(self) -> dict[str, int]:
+    def gpu_bytes(self) -> dict[str, int]:
         """Bytes on the GPU of weights and KV cache."""
         return {"weights": self._plan.weights.bytes, "kv_cache": self._buffers.kv_bytes}
 
@@ -112,18 +121,22 @@ class Engine:
         mode: str = "loop",
         window: int | None = None,
         sampling: Sampling = GREEDY,
+        remembered: Sequence[int] = (),
         on_tokens: Callable[[list[int]], None] = lambda ids: None,
+        watch: Callable[[list[tuple[int, int]], tuple[int, int, int], list[int]], None] | None = None,
         on_prefill: Report = _ignore,
         stopped: Callable[[], bool] = lambda: False,
     ) -> Generation:
-        """Decodes a reply to `prompt`. Its ids don't depend on the mode or the window.
+        """Decodes a reply to `prompt`. Its ids don't depend on mode, window or memory.
 
         Args:
             mode: see `parse_mode`.
-            window: steps of a window; 4 where left out.
-            sampling: how tokens are chosen; the same seed gives the same ids in every mode.
+            window: steps of a window; where left out 4, or what was measured in "adaptive".
             stops: token ids that end the reply; they are not part of it.
+            sampling: how tokens are chosen; the same seed gives the same ids in every mode.
+            remembered: tokens of earlier replies, for the drafter alone.
             on_tokens: called with new ids as they arrive.
+            watch: see `Decoding`; makes every window one step long.
             stopped: asked between windows; True ends the reply with finish_reason "cancelled".
 
         Raises:
@@ -132,26 +145,63 @@ class Engine:
         """
         driven = parse_mode(mode, window)
         self._check_request(prompt, max_tokens)
-        start = perf_counter()
+        steering = await self._steering(driven)
         prefill_width = await self._prefill_width()
+        start = perf_counter()
         self._begin(prompt, max_tokens, stops)
         await self._begin_sampling(sampling)
+        if driven.drafts:
+            await self._begin_drafting(remembered)
         await self._prefill(len(prompt), prefill_width, on_prefill, stopped)
+        if driven.drafts:
+            await self._programs.first_draft(len(remembered))
         result = Generation(mode=mode, prefill_time=perf_counter() - start)
         decoding = Decoding(
             device=self.device,
             programs=self._programs,
             control=self._buffers.control.buffer,
             mode=driven,
-            window=driven.window,
-            steering=FixedWidth(driven.width),
+            window=1 if watch else driven.window or self.calibration.window,
+            steering=steering,
             prompt_length=len(prompt),
             context=self.context,
             stops=stops,
+            remembered=len(remembered) if driven.drafts else None,
             stages=None if sampling.greedy else sampling.stages,
+            watch=watch,
         )
         await decoding.run(result, on_tokens, stopped)
         return result
+
+    async def calibrate(self) -> Calibration:
+        """Measures what steps cost on this device, unless `calibration` is known already; "adaptive" needs it."""
+        if self.calibration is None:
+            software = self.tuning.barrier_free
+            widths = await self._exactness.allowed(SOFTWARE_WIDTHS if software else WIDTHS)
+            await self._begin_drafting(())
+            costs = await calibrate_costs(
+                self.device, self._programs, self._begin_calibration, widths, samples=1 if software else 5
+            )
+            # A software adapter's step is so long that no window saves anything.
+            self.calibration = Calibration(costs, 1 if software else await calibrate_window(self._decode_window))
+        return self.calibration
+
+    def _begin_calibration(self) -> None:
+        count = min(self.context - 1, 6 * MAX_NODES + 1)
+        self._begin([1 + i * 7919 % (self.decoder.vocabulary - 1) for i in range(count)], 1, ())
+
+    async def _decode_window(self, window: int, steps: int) -> None:
+        await self.generate([1, 2, 3], max_tokens=min(steps, self.context - 4), window=window)
+
+    async def _steering(self, mode: Mode) -> Steering:
+        """What chooses the widths of a reply, among those that are exact on this device."""
+        if mode.width is not None:
+            return FixedWidth(max(width for width in await self._exactness.allowed((mode.width,))))
+        calibration = await self.calibrate()
+        if self._controller is None:
+            widths = await self._exactness.allowed(tuple(calibration.costs))
+            self._controller = Controller(Costs(calibration.costs), widths)
+        return self._controller
 
     async def perplexity_sum(self, ids: Sequence[int], on_progress: Report = _ignore) -> float:
         """Sum of the negative log-likelihoods of tokens 2 to the last, in nats."""
@@ -198,6 +248,16 @@ class Engine:
         """A prompt whose keys and values will lie in the cache in order."""
         self._begin(ids, 1, ())
         self.device.write(self._buffers.order.buffer, 0, identity_order(self._buffers.slots))
+
+    async def _begin_drafting(self, remembered: Sequence[int]) -> None:
+        if self._programs.drafting is None:
+            vocabulary, buffers = self.decoder.vocabulary, self._buffers
+            plan = await DraftPlan.allocate(self.device, vocabulary, buffers, MEMORY_TOKENS, TRUST)
+            self._programs.drafting = plan
+        common = most_common(remembered, MEMORY_COMMON)
+        for buffer, offset, data in self._programs.drafting.writes(remembered, common):
+            self.device.write(buffer, offset, data)
+        await self._programs.once(self._programs.drafting.begin())
 
     async def _begin_sampling(self, sampling: Sampling) -> None:
         if sampling.greedy:

@@ -2,6 +2,7 @@
 
 from pyweb.device import Device
 from pyweb.plan.dispatch import Assembler, Dispatch
+from pyweb.plan.drafting import DraftPlan
 from pyweb.plan.sampling import SamplingPlan, Stages
 from pyweb.plan.step import StepPlan
 
@@ -14,6 +15,7 @@ class Programs:
     def __init__(self, device: Device, assembler: Assembler, plan: StepPlan):
         self._device, self._assembler, self._plan = device, assembler, plan
         self.sampling: SamplingPlan | None = None
+        self.drafting: DraftPlan | None = None
         self._made: dict[tuple, int] = {}
 
     async def prefill(self, width: int, length: int, head: str = "", layers: int | None = None) -> int:
@@ -26,15 +28,24 @@ class Programs:
         return await self._program(key, self._prefill, width, chunks, head, layers)
 
     async def window(
-        self, width: int, steps: int, length: int, drafts: bool = False, stages: Stages | None = None
+        self, width: int, steps: int, length: int, remembered: int | None = None, stages: Stages | None = None
     ) -> int:
         """A window of decode steps whose positions lie below `length`.
 
-        `drafts` adds the next tree to each step; `stages` are those of sampling, None chooses greedily.
+        `remembered` is the size of the drafter's memory, None leaves drafting out; `stages` are those of sampling, None
+        chooses greedily.
         """
         chunks = self._plan.chunks(length)
-        key = ("window", width, chunks, steps, drafts, stages)
-        return await self._program(key, self._window, width, chunks, steps, drafts, stages)
+        key = ("window", width, chunks, steps, remembered, stages)
+        return await self._program(key, self._window, width, chunks, steps, remembered, stages)
+
+    async def first_draft(self, remembered: int) -> None:
+        """Submits the drafting that precedes the first step."""
+        self._device.submit(await self._program(("draft", remembered), self.drafting.dispatches, remembered))
+
+    async def calibration(self, width: int) -> int:
+        """A step of `width` nodes, all valid, that advances like a prefill and drafts like a decode step."""
+        return await self._program(("calibration", width), self._calibration, width)
 
     async def once(self, dispatches: list[Dispatch]) -> None:
         """Submits dispatches that are run once a request."""
@@ -57,11 +68,20 @@ class Programs:
             out.append(plan.likelihood(width))
         return out
 
-    def _window(self, width: int, chunks: int, steps: int, drafts: bool, stages: Stages | None) -> list[Dispatch]:
+    def _window(
+        self, width: int, chunks: int, steps: int, remembered: int | None, stages: Stages | None
+    ) -> list[Dispatch]:
         plan, sampling = self._plan, self.sampling
         step = [*plan.forward(width, chunks), *plan.head(width)]
         if stages is None:
             step += plan.choose(width)
         else:
             step += [*sampling.dispatches(width, stages), plan.accept(width, sampling.segments)]
-        return (step + plan.draft() if drafts else step) * steps
+        if remembered is not None:
+            step += self.drafting.dispatches(remembered)
+        return step * steps
+
+    def _calibration(self, width: int) -> list[Dispatch]:
+        plan = self._plan
+        step = [plan.prefill_step(width), *plan.forward(width, plan.chunks(256)), *plan.head(width)]
+        return [*step, plan.choose(width)[0], *self.drafting.dispatches(0)]

@@ -22,6 +22,7 @@ __all__ = [
     "STATE",
     "State",
     "initial_state",
+    "parse_nodes",
     "parse_state",
     "request_bytes",
 ]
@@ -46,6 +47,7 @@ class State:
     """What a window brought back."""
 
     length: int
+    valid: int
     context_length: int
     flags: int
     emitted: int
@@ -70,8 +72,13 @@ class State:
 
 def parse_state(data: bytes) -> State:
     """The read-back of a window."""
-    length, _valid, context_length, flags, emitted, steps, _width, _match = unpack_from("<8I", data)
-    return State(length, context_length, flags, emitted, steps, data)
+    length, valid, context_length, flags, emitted, steps, _width, _match = unpack_from("<8I", data)
+    return State(length, valid, context_length, flags, emitted, steps, data)
+
+
+def parse_nodes(data: bytes, valid: int) -> list[tuple[int, int]]:
+    """(token, parent) of a tree's nodes, from a read-back of the control buffer's beginning."""
+    return [unpack_from("<2I", data, 16 * node) for node in range(valid)]
 
 
 def initial_state(committed: int, context_length: int) -> bytes:

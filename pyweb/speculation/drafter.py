@@ -14,7 +14,6 @@ function that starts one, see `Start`.
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from pyweb.speculation.memory import SessionMemory
 from pyweb.speculation.tree import Tree
 
 __all__ = ["Drafter", "Start"]
@@ -34,4 +33,5 @@ class Drafter(Protocol):
         """
 
 
-Start = Callable[[SessionMemory], Drafter]  # a drafter for the next request
+# Makes the drafter of the next request, given the session memory: the tokens of earlier replies, oldest first.
+Start = Callable[[Sequence[int]], Drafter]

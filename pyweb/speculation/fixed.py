@@ -47,38 +47,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pyweb.speculation.common import CommonTokens, Row, most_common
-from pyweb.speculation.memory import SessionMemory
+from pyweb.speculation.bounds import (
+    BLOCK,
+    BLOCK_KEEPS,
+    MEMORY_COMMON,
+    ONE,
+    OWN_COMMON,
+    SELECTED,
+    TRUST,
+)
+from pyweb.speculation.common import CommonTokens, most_common
 from pyweb.speculation.scan import TokenBuffer
 from pyweb.speculation.tree import MAX_DEPTH, Child, Tree, grow
 from pyweb.speculation.trie import MAX_ORDER
 
-__all__ = [
-    "BLOCK",
-    "BLOCK_KEEPS",
-    "MEMORY_COMMON",
-    "ONE",
-    "OWN_COMMON",
-    "SELECTED",
-    "TRUST",
-    "Candidate",
-    "FixedDrafter",
-    "FixedMixing",
-]
-
-BLOCK = 1024
-BLOCK_KEEPS = 16
-SELECTED = 48
-OWN_COMMON = 24
-MEMORY_COMMON = 16
-ONE = 1 << 20
-# 256ths by match length 0 to 8: own side (prompt and reply), memory. Rounded means of what the reference learned on
-# replies of two small models.
-TRUST = (
-    (92, 115, 141, 148, 154, 166, 179, 192, 223),
-    (64, 77, 77, 77, 77, 90, 102, 128, 166),
-)
-
+__all__ = ["Candidate", "FixedDrafter"]
 
 class Candidate(NamedTuple):
     """A place whose continuation may be drafted."""
@@ -91,17 +74,18 @@ class Candidate(NamedTuple):
 
 
 class FixedDrafter:
-    """The GPU's drafter for one request; see the module for the algorithm.
+    """The GPU's drafter for one request, given the memory's tokens; see the module for the algorithm.
 
-    Args:
-        memory: earlier replies.
-        common: `most_common(memory.tokens, MEMORY_COMMON)`.
+    Attributes:
+        buffer: memory, prompt and reply.
+        match_length: that of candidate 0 in the last draft, 0 without one; the step's record carries it.
     """
 
-    def __init__(self, memory: SessionMemory, common: Sequence[Row]):
+    def __init__(self, memory: Sequence[int] = ()):
         self.buffer = TokenBuffer(memory)
+        self.match_length = 0
         self._common = CommonTokens(OWN_COMMON)
-        self._memory_common = common
+        self._memory_common = most_common(memory, MEMORY_COMMON)
 
     def observe(self, tokens: Sequence[int]) -> None:
         """Takes committed tokens."""
@@ -111,7 +95,9 @@ class FixedDrafter:
 
     def draft(self, nodes: int) -> Tree:
         """The tree that the GPU writes, cut to `nodes` nodes."""
-        return grow(int(self.buffer.tokens[-1]), self.candidates(), ONE, self._expand, nodes)
+        candidates = self.candidates()
+        self.match_length = candidates[0].length if candidates else 0
+        return grow(int(self.buffer.tokens[-1]), candidates, ONE, self._expand, nodes)
 
     def selected(self) -> list[tuple[int, int]]:
         """(match length, position) of the candidates that the scan finds, best first."""
@@ -198,10 +184,3 @@ def _votes(members: list[Candidate], rest: int, depth: int) -> tuple[list[list[i
         for order in range(2, MAX_ORDER + 1):
             votes[side][order] += votes[side][order - 1]
     return votes, rest
-
-
-class FixedMixing:
-    """Starts a `FixedDrafter` for each request."""
-
-    def __call__(self, memory: SessionMemory) -> FixedDrafter:
-        return FixedDrafter(memory, most_common(memory.tokens, MEMORY_COMMON))

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pyweb.speculation.memory import SessionMemory
 from pyweb.speculation.scan import TokenBuffer
 from pyweb.speculation.tree import MAX_DEPTH, Tree
 from pyweb.speculation.trie import MAX_ORDER
@@ -15,7 +14,7 @@ __all__ = ["PromptLookup"]
 class PromptLookup:
     """Drafts one chain of tokens (Saxena, "Prompt Lookup Decoding", 2023)."""
 
-    def __init__(self, memory: SessionMemory):
+    def __init__(self, memory: Sequence[int] = ()):
         self._buffer = TokenBuffer(memory)
 
     def observe(self, tokens: Sequence[int]) -> None:

@@ -18,7 +18,6 @@ deeper predictions are mixed anew, and its weight is the probability of its whol
 from collections.abc import Iterator, Sequence
 
 from pyweb.speculation.common import CommonTokens, Row, most_common
-from pyweb.speculation.memory import SessionMemory
 from pyweb.speculation.tree import MAX_NODES, Child, Tree, grow
 from pyweb.speculation.trie import MAX_ORDER, Context, ContextTrie, MemoryIndex
 
@@ -175,8 +174,8 @@ class ContextMixing:
         self.reliability = Reliability()
         self._index = MemoryIndex()
 
-    def __call__(self, memory: SessionMemory) -> MixingDrafter:
+    def __call__(self, memory: Sequence[int] = ()) -> MixingDrafter:
         trie = self._index.update(memory)
-        if not memory.tokens:
+        if not len(memory):
             return MixingDrafter(self.reliability)
-        return MixingDrafter(self.reliability, trie, most_common(memory.tokens, _COMMON))
+        return MixingDrafter(self.reliability, trie, most_common(memory, _COMMON))

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyweb.speculation.drafter import Drafter, Start
-from pyweb.speculation.fixed import FixedMixing
+from pyweb.speculation.fixed import FixedDrafter
 from pyweb.speculation.lookup import PromptLookup
-from pyweb.speculation.memory import SessionMemory
+from pyweb.speculation.memory import Memory
 from pyweb.speculation.mixing import ContextMixing
 from pyweb.speculation.suffix import SuffixTree
 from pyweb.speculation.traces import Trace
@@ -59,7 +59,7 @@ def known_drafters() -> dict[str, Entry]:
         "lookup": Entry(PromptLookup, (8,)),
         "suffix": Entry(SuffixTree(), (16,)),
         "mix": Entry(ContextMixing(), (8, 16, 32)),
-        "gpu": Entry(FixedMixing(), (8, 16, 32)),
+        "gpu": Entry(FixedDrafter, (8, 16, 32)),
     }
 
 
@@ -101,13 +101,13 @@ def replay(
         with_memory: let the drafters see the last 32,768 reply tokens before each reply.
         progress: told how many replies are done.
     """
-    memory, tally = SessionMemory(), Tally()
+    memory, tally = Memory(), Tally()
     for done, trace in enumerate(traces, 1):
         for name, entry in drafters.items():
-            steps = steps_of(entry.start(memory), trace.prompt, trace.reply, entry.widths)
+            steps = steps_of(entry.start(memory.tokens), trace.prompt, trace.reply, entry.widths)
             for width, count in zip(entry.widths, steps, strict=True):
                 tally.add(trace.task, f"{name}-{width}", max(0, len(trace.reply) - 1), count)
         if with_memory:
-            memory.append(trace.reply)
+            memory.add(trace.reply)
         progress(done)
     return tally

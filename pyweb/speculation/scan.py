@@ -4,8 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pyweb.speculation.memory import SessionMemory
-
 __all__ = ["TokenBuffer"]
 
 
@@ -17,10 +15,10 @@ class TokenBuffer:
         length: tokens in the buffer.
     """
 
-    def __init__(self, memory: SessionMemory):
+    def __init__(self, memory: Sequence[int] = ()):
         self.start = self.length = 0
-        self._data = np.empty(len(memory.tokens) + 2048, np.int32)
-        self.extend(memory.tokens)
+        self._data = np.empty(len(memory) + 2048, np.int32)
+        self.extend(memory)
         self.start = self.length
 
     @property

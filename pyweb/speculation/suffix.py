@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from pyweb.speculation.memory import SessionMemory
 from pyweb.speculation.tree import Child, Tree, grow
 from pyweb.speculation.trie import Context, ContextTrie, MemoryIndex
 
@@ -63,5 +62,5 @@ class SuffixTree:
     def __init__(self):
         self._index = MemoryIndex()
 
-    def __call__(self, memory: SessionMemory) -> SuffixDrafter:
+    def __call__(self, memory: Sequence[int] = ()) -> SuffixDrafter:
         return SuffixDrafter(self._index.update(memory))

@@ -11,7 +11,8 @@ from pyweb.errors import UsageError
 __all__ = ["Trace", "read_traces"]
 
 _REMEDY = (
-    'Each line of a trace file, gzipped or not, is a JSON object with "id", "task", and the token ids "prompt" and "reply".'
+    'Each line of a trace file, gzipped or not, is a JSON object with "id", "task", "prompt" and "reply"; '
+    "the last two are lists of token ids."
 )
 
 

@@ -1,10 +1,7 @@
 """Counts of what followed every context of up to 8 tokens, as a trie."""
 
-from collections import deque
+from array import array
 from collections.abc import Iterable, Sequence
-from itertools import islice
-
-from pyweb.speculation.memory import SessionMemory
 
 __all__ = ["MAX_ORDER", "Context", "ContextTrie", "MemoryIndex"]
 
@@ -82,25 +79,35 @@ class ContextTrie:
 
 
 class MemoryIndex:
-    """A context trie that keeps up with a session memory."""
+    """A context trie that keeps up with the session memory."""
 
     def __init__(self):
         self.trie = ContextTrie()
-        self._tokens: deque[int] = deque()
-        self._total = 0
+        self._tokens = array("I")
 
-    def update(self, memory: SessionMemory) -> ContextTrie:
-        """Adds what the memory learned since the last call, and drops what it dropped."""
-        fresh = memory.total - self._total
-        self._total = memory.total
-        if fresh >= len(memory.tokens) or len(self._tokens) + fresh < len(memory.tokens):
+    def update(self, memory: Sequence[int]) -> ContextTrie:
+        """The trie of `memory`, made from the last one where the memory only lost old tokens and got new ones."""
+        memory = array("I", memory)
+        gone = _dropped(self._tokens, memory)
+        if gone == len(self._tokens):
             self.trie = ContextTrie()
-            self._tokens.clear()
-            fresh = len(memory.tokens)
-        for token in memory.newest(fresh):
+        else:
+            for start in range(gone):
+                self.trie.remove(self._tokens[start : start + self.trie.order + 1])
+        for token in memory[len(self._tokens) - gone :]:
             self.trie.add(token)
-            self._tokens.append(token)
-        while len(self._tokens) > len(memory.tokens):
-            self.trie.remove(islice(self._tokens, self.trie.order + 1))
-            self._tokens.popleft()
+        self._tokens = memory
         return self.trie
+
+
+def _dropped(old: array, new: array) -> int:
+    """The least number of tokens to drop from the front of `old` so that `new` begins with the rest."""
+    before, after, size = old.tobytes(), new.tobytes(), old.itemsize
+    probe = after[: 64 * size]
+    at = before.find(probe) if probe else -1
+    while at >= 0:
+        if at % size == 0 and after.startswith(before[at:]):
+            return at // size
+        at = before.find(probe, at + 1)
+    # What is left may be shorter than the probe.
+    return next((n for n in range(max(0, len(old) - 64), len(old)) if after.startswith(before[n * size :])), len(old))
