@@ -31,6 +31,7 @@ export interface LoadOptions {
   model: string | ModelSource;
   context?: number;
   kv?: 'f16' | 'f32';
+  memory?: 'off' | 'conversation' | 'origin';
   onProgress?: (progress: Progress) => void;
   signal?: AbortSignal;
   runtime?: string;
@@ -45,6 +46,18 @@ export interface AskOptions extends Handlers {
   window?: number;
   budget?: number;
   sampling?: SamplingOptions;
+  onStep?: (step: Step) => void;
+}
+
+export interface Token {
+  id: number;
+  text: string;
+}
+
+export interface Step {
+  record: [tokens: number, matchLength: number, width: number];
+  tokens: Token[];
+  tree: (Token & { parent: number })[];
 }
 
 export interface SamplingOptions {
@@ -73,6 +86,18 @@ export interface Reply {
   dispatches: number;
   steps: number;
   widths: Record<string, number>;
+  records: [tokens: number, matchLength: number, width: number][];
+  windows: [width: number, steps: number, seconds: number][];
+}
+
+export interface Loaded {
+  context: number;
+  gpu_bytes: { weights: number; kv_cache: number };
+  fetched: number;
+  not_kept: string;
+  warning: string;
+  calibration: { costs: Record<string, number>; window: number } | null;
+  load: number;
 }
 
 export interface Perplexity {
@@ -91,6 +116,9 @@ export class Assistant {
   ask(question: string, options?: AskOptions): Promise<Reply>;
   perplexity(text: string, tokens: number, handlers?: Handlers): Promise<Perplexity>;
   check(widths: number[], handlers?: Handlers): Promise<object>;
+  forget(): Promise<object>;
+  recalibrate(): Promise<{ costs: Record<string, number>; window: number }>;
+  loaded: Loaded | null;
   request(method: string, params: object, handlers?: Handlers): Promise<any>;
   stop(): void;
   close(): void;

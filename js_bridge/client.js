@@ -40,6 +40,8 @@ export class Assistant {
   #worker;
   #pending = new Map();
   #lastId = 0;
+  /** What loading found: context, gpu_bytes, fetched, not_kept, warning, calibration. */
+  loaded = null;
 
   /** Use `Assistant.load`. */
   constructor(workerUrl, onProgress) {
@@ -58,13 +60,14 @@ export class Assistant {
    * @param {string | {name: string, url: string, size?: number, sha256?: string}} options.model
    * @param {number} [options.context] tokens of context; the model's own or 4096 where left out
    * @param {string} [options.kv] storage of keys and values: `f16` or `f32`
+   * @param {string} [options.memory] what drafts may be copied from: `off`, `conversation` or `origin`
    * @param {(p: {stage: string, done: number, total: number, note: string}) => void} [options.onProgress]
    * @param {AbortSignal} [options.signal] ends the load
    * @param {string} [options.runtime] URL of the folder of runtime parts, with its closing slash
    * @param {string} [options.worker] URL of worker.js
    * @returns {Promise<Assistant>}
    */
-  static async load({ model, context, kv, onProgress, signal, runtime, worker }) {
+  static async load({ model, context, kv, memory, onProgress, signal, runtime, worker }) {
     const assistant = new Assistant(worker ?? here('./worker.js'), onProgress);
     const abort = () => assistant.close();
     signal?.addEventListener('abort', abort);
@@ -72,9 +75,9 @@ export class Assistant {
       signal?.throwIfAborted();
       const booted = assistant.request('boot', { runtime: runtime ?? here('../runtime/') });
       booted.catch(() => {}); // awaited below; a model that isn't found ends the load first
-      const params = { model: await described(model), context, kv };
+      const params = { model: await described(model), context, kv, memory };
       await booted;
-      await assistant.request('load', params, { onProgress });
+      assistant.loaded = await assistant.request('load', params, { onProgress });
       return assistant;
     } catch (error) {
       assistant.close();
@@ -91,20 +94,33 @@ export class Assistant {
    * @param {{html: string, url: string, title: string}} [options.page] a snapshot; of this document where left out
    * @param {string} [options.text] a text in place of a page
    * @param {number} [options.maxTokens]
-   * @param {string} [options.mode] `greedy` or `loop`
+   * @param {string} [options.mode] `greedy`, `loop`, `fixed:N` or `adaptive`
    * @param {number} [options.window] steps between two read-backs
    * @param {number} [options.budget] tokens of page text
    * @param {object} [options.sampling] temperature, top_k, top_p, min_p, repetition_penalty, presence_penalty,
    *   frequency_penalty, logit_bias (pairs of token and bias), seed; the likeliest token where left out
    * @param {(text: string) => void} [options.onText] called with each new piece of the answer
+   * @param {(step: object) => void} [options.onStep] called after each step with its record (tokens, match length,
+   *   width), the tokens it emitted and the tree that the next step verifies; windows are one step long then
    * @param {(p: object) => void} [options.onProgress]
    * @param {AbortSignal} [options.signal] stops the reply
    * @returns {Promise<object>} answer, ids, times and counts
    */
-  ask(question, { page, text, maxTokens, mode, window, budget, sampling, onText, onProgress, signal } = {}) {
+  ask(question, options = {}) {
+    const { page, text, maxTokens, mode, window, budget, sampling, onStep, ...handlers } = options;
     const material = text === undefined ? { page: page ?? snapshot(document) } : { text };
-    const params = { question, ...material, max_tokens: maxTokens, mode, window, budget, sampling };
-    return this.request('ask', params, { onText, onProgress, signal });
+    const rest = { max_tokens: maxTokens, mode, window, budget, sampling, steps: Boolean(onStep) };
+    return this.request('ask', { question, ...material, ...rest }, { ...handlers, onStep });
+  }
+
+  /** Erases the memory of earlier replies, on the GPU and on this device. */
+  forget() {
+    return this.request('forget', {});
+  }
+
+  /** Measures again what steps cost on this device. */
+  recalibrate() {
+    return this.request('recalibrate', {});
   }
 
   /** Perplexity of a text's first `tokens` tokens. */
@@ -132,13 +148,13 @@ export class Assistant {
    * Sends one message to the worker; the promise ends with its `done` or `error`.
    * @param {string} method
    * @param {object} params
-   * @param {{onText?: Function, onProgress?: Function, signal?: AbortSignal}} [handlers]
+   * @param {{onText?: Function, onStep?: Function, onProgress?: Function, signal?: AbortSignal}} [handlers]
    */
-  request(method, params, { onText, onProgress, signal } = {}) {
+  request(method, params, { onText, onStep, onProgress, signal } = {}) {
     const id = this.#post(method, params);
     const stop = () => this.#post('stop', { id });
     const ended = new Promise((resolve, reject) => {
-      this.#pending.set(id, { resolve, reject, onText, onProgress });
+      this.#pending.set(id, { resolve, reject, onText, onStep, onProgress });
     });
     if (signal?.aborted) stop();
     signal?.addEventListener('abort', stop);
@@ -156,6 +172,7 @@ export class Assistant {
     if (!pending) return;
     if (event === 'progress') pending.onProgress?.(rest);
     else if (event === 'text') pending.onText?.(rest.text);
+    else if (event === 'step') pending.onStep?.(rest);
     else {
       this.#pending.delete(id);
       if (event === 'done') pending.resolve(rest.result);

@@ -5,6 +5,7 @@
  * Out: {id, event, ...}, see docs/architecture.md. Messages that arrive while booting wait.
  */
 import * as gpu from './gpu.js';
+import * as store from './store.js';
 import * as tokenizer from './tokenizer.js';
 import * as weights from './weights.js';
 
@@ -41,6 +42,7 @@ async function boot({ runtime }) {
   progress(2, 'pyweb');
   const service = pyodide.pyimport('pyweb.api.service').start({
     gpu,
+    store,
     weights,
     tokenizer,
     tokenizerUrl: at('tokenizers.js'),

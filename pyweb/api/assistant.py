@@ -1,13 +1,16 @@
 """The public API: a loaded model that answers questions about a page."""
 
 import asyncio
+import json
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
+from typing import Protocol
 
+from pyweb import __version__
 from pyweb.device import Device, Source
-from pyweb.engine import Engine, Generation, Sampling
+from pyweb.engine import Calibration, Engine, Generation, Sampling
 from pyweb.errors import EmptyPageError, PromptTooLongError, UsageError
 from pyweb.kernels.tuning import WIDTHS
 from pyweb.prompt import (
@@ -20,10 +23,13 @@ from pyweb.prompt import (
     stop_ids,
     text_messages,
 )
+from pyweb.speculation.costs import costs_key
+from pyweb.speculation.memory import Memory
 from pyweb.weights import GGUF, read_gguf
 
 __all__ = ["Answer", "Assistant", "adapter_name"]
 
+SCOPES = ("off", "conversation", "origin")
 DEFAULT_MAX_TOKENS = 256
 PAGE_BUDGET = 1536
 SOFTWARE_PAGE_BUDGET = 400  # a software adapter prefills some ten tokens a second
@@ -35,9 +41,30 @@ def adapter_name(device: Device) -> str:
     return " ".join(word for word in words if word) or "unknown adapter"
 
 
+class Store(Protocol):
+    """Text by key, kept between visits: `js_bridge/store.js` in a browser."""
+
+    async def get(self, key: str) -> str | None: ...
+
+    async def put(self, key: str, text: str) -> None: ...
+
+    async def remove(self, prefix: str) -> None: ...
+
+
+def _calibration(text: str) -> Calibration | None:
+    """A kept calibration; None where it is damaged, so that it is measured again."""
+    try:
+        return Calibration.from_dict(json.loads(text))
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
 @dataclass
 class Answer:
-    """An answer and how it came about. `times` in seconds; counts are of this answer alone."""
+    """An answer and how it came about. `times` in seconds; counts are of this answer alone.
+
+    `records` has (tokens emitted, match length, width) of each step, `windows` (width, steps, seconds) of each window.
+    """
 
     answer: str
     prompt_ids: list[int]
@@ -51,6 +78,8 @@ class Answer:
     dispatches: int
     steps: int
     widths: dict[str, int]
+    records: list[tuple[int, int, int]] = field(default_factory=list)
+    windows: list[tuple[int, int, float]] = field(default_factory=list)
     times: dict[str, float] = field(default_factory=dict)
 
 
@@ -63,6 +92,8 @@ class Assistant:
         self._template = ChatTemplate(gguf.metadata.get("tokenizer.chat_template"), named_specials(gguf.metadata))
         self._stops = stop_ids(gguf.metadata)
         self._turn = asyncio.Lock()
+        self._scope, self._store, self._key = "off", None, ""
+        self._memory = Memory()
 
     @classmethod
     async def load(
@@ -108,6 +139,59 @@ class Assistant:
         on_progress("kernels", 1, 1)
         return cls(device, engine, await tokenizer, gguf, perf_counter() - start)
 
+    async def remember(self, scope: str, store: Store | None = None, model: str = "") -> None:
+        """What the drafter may copy from: "off" nothing, "conversation" earlier replies of this assistant, "origin"
+        also those of earlier visits, which `store` keeps under the model's name. It keeps the costs of steps as well.
+
+        Raises:
+            UsageError: there is no such scope.
+        """
+        if scope not in SCOPES:
+            raise UsageError(f"The memory's scope is {', '.join(SCOPES)}, not {scope!r}.")
+        self._scope, self._store, self._key = scope, store, model
+        if store is None:
+            return
+        if scope == "origin":
+            self._memory = Memory.from_text(await store.get(self._memory_key) or "")
+        kept = await store.get(self._costs_key)
+        if kept:
+            self.engine.calibration = _calibration(kept)
+
+    @property
+    def _memory_key(self) -> str:
+        return f"memory\n{self._key}\n{self.engine.decoder.vocabulary}"
+
+    @property
+    def _costs_key(self) -> str:
+        return costs_key(adapter_name(self.device), self._key, __version__)
+
+    async def forget(self) -> None:
+        """Erases the memory of replies, here and in the store."""
+        self._memory.forget()
+        self.engine.forget()
+        if self._store is not None:
+            await self._store.remove("memory\n")
+
+    async def recalibrate(self) -> dict[str, object]:
+        """Measures the costs of steps again."""
+        async with self._turn:
+            self.engine.calibration = None
+            return await self._calibrated()
+
+    async def _calibrated(self) -> dict[str, object]:
+        known = self.engine.calibration is not None
+        calibration = (await self.engine.calibrate()).to_dict()
+        if self._store is not None and not known:
+            await self._store.put(self._costs_key, json.dumps(calibration))
+        return calibration
+
+    async def _remember_reply(self, reply: list[int]) -> None:
+        if self._scope == "off":
+            return
+        self._memory.add(reply)
+        if self._scope == "origin" and self._store is not None:
+            await self._store.put(self._memory_key, self._memory.to_text())
+
     @property
     def page_budget(self) -> int:
         """Tokens of page text that a prompt gets unless told otherwise."""
@@ -126,6 +210,7 @@ class Assistant:
         window: int | None = None,
         sampling: Sampling | None = None,
         on_text: Callable[[str], None] = lambda text: None,
+        watch: Callable | None = None,
         on_prefill: Callable[[int, int], None] = lambda done, total: None,
         stopped: Callable[[], bool] = lambda: False,
     ) -> Answer:
@@ -133,7 +218,7 @@ class Assistant:
 
         Args:
             budget: tokens of page text in the prompt.
-            max_tokens, mode, window, sampling, stopped: see `Engine.generate`.
+            max_tokens, mode, window, sampling, watch, stopped: see `Engine.generate`.
             on_text: called with each new piece of the answer; a piece never splits a character.
             on_prefill: prompt tokens done and in all.
 
@@ -153,6 +238,8 @@ class Assistant:
                     pieces.append(piece)
                     on_text(piece)
 
+            if mode == "adaptive":
+                await self._calibrated()
             generation = await self.engine.generate(
                 ids,
                 max_tokens=max_tokens,
@@ -160,11 +247,14 @@ class Assistant:
                 mode=mode,
                 window=window,
                 sampling=sampling or Sampling(),
+                remembered=self._memory.tokens,
+                watch=watch,
                 on_tokens=lambda new: emit(stream.push(new)),
                 on_prefill=on_prefill,
                 stopped=stopped,
             )
             emit(stream.finish())
+            await self._remember_reply(generation.ids)
             return self._answer("".join(pieces), ids, generation, before)
 
     def prompt(self, question: str, *, page=None, text: str = "", budget: int | None = None) -> list[int]:
@@ -236,6 +326,8 @@ class Assistant:
             tokens_per_second=generation.tokens_per_second,
             steps=generation.steps,
             widths={str(width): count for width, count in sorted(generation.widths.items())},
+            records=generation.records,
+            windows=generation.windows,
             times={
                 "load": self.load_time,
                 "prefill": generation.prefill_time,

@@ -16,6 +16,9 @@ from pyweb.prompt import open_browser_tokenizer
 __all__ = ["Service", "start"]
 
 
+_METHODS = ("load", "ask", "perplexity", "check", "forget", "recalibrate", "close")
+
+
 def start(host) -> "Service":
     """The service of a worker; `host` is what worker.js hands over."""
     return Service(host)
@@ -35,6 +38,31 @@ def _sampling(options: dict) -> Sampling:
     if "logit_bias" in known:
         known["logit_bias"] = tuple((int(token), float(bias)) for token, bias in known["logit_bias"])
     return Sampling(**known)
+
+
+class _Store:
+    """`store.js` as Python sees it; a browser that keeps nothing (a private window) gives nothing back."""
+
+    def __init__(self, js):
+        self._js = js
+
+    async def get(self, key: str) -> str | None:
+        try:
+            return await self._js.get(key)
+        except JsException:
+            return None
+
+    async def put(self, key: str, text: str) -> None:
+        try:
+            await self._js.put(key, text)
+        except JsException as error:
+            print(f"Nothing is kept for the next visit ({error.name}).")
+
+    async def remove(self, prefix: str) -> None:
+        try:
+            await self._js.remove(prefix)
+        except JsException as error:
+            raise typed(error) from None
 
 
 class Service:
@@ -57,7 +85,7 @@ class Service:
 
     async def _run(self, number: int, method: str, params: dict) -> None:
         try:
-            if method not in ("load", "ask", "perplexity", "check", "close"):
+            if method not in _METHODS:
                 raise UsageError(f"The worker has no method {method!r}.")
             result = await getattr(self, f"_{method}")(number, **params)
             self._post(number, "done", result=result)
@@ -87,7 +115,9 @@ class Service:
             raise UsageError("No model is loaded.", "Send `load` first.")
         return self._assistant
 
-    async def _load(self, number: int, model: dict, context: int | None = None, kv: str = "f16") -> dict:
+    async def _load(
+        self, number: int, model: dict, context: int | None = None, kv: str = "f16", memory: str = "off"
+    ) -> dict:
         if self._assistant:
             raise UsageError("A model is loaded already.", "Close it first.")
         bridge = await self._host.gpu.open()
@@ -103,6 +133,7 @@ class Service:
                 on_progress=self._progress(number),
                 before_tables=lambda: self._host.packages("numpy"),
             )
+            await self._assistant.remember(memory, _Store(self._host.store), model["name"])
         except BaseException:
             device.close()
             raise
@@ -113,6 +144,7 @@ class Service:
             "gpu_bytes": self._assistant.engine.gpu_bytes,
             "fetched": source.fetched,
             "not_kept": source.not_kept,
+            "calibration": calibration.to_dict() if (calibration := self._assistant.engine.calibration) else None,
             "load": self._assistant.load_time,
             "warning": self._assistant.engine.warning,
         }
@@ -128,6 +160,7 @@ class Service:
         page: dict | None = None,
         text: str = "",
         sampling: dict | None = None,
+        steps: bool = False,
         **options: object,
     ) -> dict:
         assistant, report = self._loaded(), self._progress(number)
@@ -136,12 +169,37 @@ class Service:
             page=await self._extracted(page) if page else None,
             text=text,
             sampling=_sampling(sampling or {}),
+            watch=self._step_reporter(number) if steps else None,
             on_text=lambda piece: self._post(number, "text", text=piece),
             on_prefill=lambda done, total: report("prefill", done, total),
             stopped=lambda: number in self._stopped,
             **{name: value for name, value in options.items() if value is not None},
         )
         return asdict(answer)
+
+    def _step_reporter(self, number: int):
+        """Posts every step: the tokens it emitted, its record, and the tree that the next step verifies."""
+        decode = self._assistant.tokenizer.decode
+        texts: dict[int, str] = {}
+
+        def text(token: int) -> str:
+            if token not in texts:
+                texts[token] = decode([token])
+            return texts[token]
+
+        def report(tree: list[tuple[int, int]], record: tuple[int, int, int], tokens: list[int]) -> None:
+            nodes = [{"id": token, "text": text(token), "parent": parent} for token, parent in tree]
+            emitted = [{"id": token, "text": text(token)} for token in tokens]
+            self._post(number, "step", record=record, tokens=emitted, tree=nodes)
+
+        return report
+
+    async def _forget(self, number: int) -> dict:
+        await self._loaded().forget()
+        return {}
+
+    async def _recalibrate(self, number: int) -> dict:
+        return await self._loaded().recalibrate()
 
     async def _extracted(self, page: dict):
         await self._host.packages("page")

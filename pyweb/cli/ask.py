@@ -51,7 +51,7 @@ class _Listener:
 
 def _run(options: Namespace, method: str, params: dict, page: str | None = None) -> dict:
     machine = Machine(options.adapter, options.checks, options.fresh, options.port)
-    load = {"context": options.context, "kv": options.kv}
+    load = {"context": options.context, "kv": options.kv, "memory": getattr(options, "memory", None)}
     listener = _Listener(quiet=options.json)
     try:
         return run_job(options.model, _given(load), method, _given(params), machine, listener, page)

@@ -76,8 +76,9 @@ def _parser() -> argparse.ArgumentParser:
     ask.add_argument("question")
     ask.add_argument("--page", required=True, metavar="FILE_OR_URL")
     ask.add_argument("--max-tokens", type=_positive, metavar="N", help="longest reply")
-    ask.add_argument("--mode", type=_mode, metavar="MODE", help="greedy: read back each token; loop: each window")
+    ask.add_argument("--mode", type=_mode, metavar="MODE", help="greedy, loop, fixed:N or adaptive")
     ask.add_argument("--window", type=_positive, metavar="W", help="steps of a window")
+    ask.add_argument("--memory", choices=("off", "origin"), default="off", help="draft from replies of earlier runs")
     ask.add_argument("--budget", type=_positive, metavar="N", help="tokens of page text in the prompt")
     for name, kind, text in _SAMPLING:
         ask.add_argument("--" + name.replace("_", "-"), type=kind, metavar="X", help=text)
@@ -105,6 +106,11 @@ def _parser() -> argparse.ArgumentParser:
     models.add_argument("--inspect", metavar="FILE")
     models.add_argument("--context", type=_positive, default=4096, metavar="N", help="of the memory estimate")
     models.add_argument("--json", action="store_true")
+
+    simulate = add("simulate", "simulate:simulate", "tokens per step of the drafters on recorded replies")
+    simulate.add_argument("traces", metavar="TRACES.jsonl.gz")
+    simulate.add_argument("--memory", action="store_true", help="draft from earlier replies too")
+    simulate.add_argument("--json", action="store_true", help="end with one line of JSON")
 
     fetch = add("fetch", "models:fetch", "get a known model into the cache")
     fetch.add_argument("model")

@@ -186,6 +186,12 @@ class Engine:
             self.calibration = Calibration(costs, 1 if software else await calibrate_window(self._decode_window))
         return self.calibration
 
+    def forget(self) -> None:
+        """Erases what the drafter remembers on the GPU."""
+        if self._programs.drafting is not None:
+            for buffer, offset, data in self._programs.drafting.erased():
+                self.device.write(buffer, offset, data)
+
     def _begin_calibration(self) -> None:
         count = min(self.context - 1, 6 * MAX_NODES + 1)
         self._begin([1 + i * 7919 % (self.decoder.vocabulary - 1) for i in range(count)], 1, ())

@@ -75,6 +75,10 @@ class DraftPlan:
         out = [(self.draft.buffer, 0, head + rows)]
         return out + ([(self.memory.buffer, 0, pack(f"<{len(memory)}I", *memory))] if memory else [])
 
+    def erased(self) -> list[tuple[int, int, bytes]]:
+        """Writes that leave nothing of the memory on the GPU."""
+        return [(self.memory.buffer, 0, bytes(self.memory.size)), (self.draft.buffer, 0, bytes(_DRAFT_BYTES))]
+
     def begin(self) -> list[Dispatch]:
         """Once a request: no token is counted."""
         grid = (-(-self.vocabulary // 64), 1, 1)

@@ -1,4 +1,4 @@
-"""Sizes and weights of the GPU's drafter, apart from its numpy twin (`fixed.py`): the engine needs them before numpy."""
+"""Sizes and weights of the GPU's drafter, apart from its twin `fixed.py`: they are needed before numpy is there."""
 
 __all__ = ["BLOCK", "BLOCK_KEEPS", "MEMORY_COMMON", "ONE", "OWN_COMMON", "SELECTED", "TRUST"]
 

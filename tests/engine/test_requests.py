@@ -67,7 +67,7 @@ def test_context_is_the_models_where_that_is_less(device):
 
 def test_what_loading_leaves(engine, device):
     """The stage is freed; weights and cache are counted as allocated."""
-    memory = engine.memory
+    memory = engine.gpu_bytes
     assert memory["kv_cache"] == 2 * 2 * (64 + 32) * 32 * 2  # layers, keys and values, slots, head, f16
     assert 0 < memory["weights"] < Source.size * 1.1
     assert all(buffer not in device.buffers for buffer in engine._plan.weights.scratch)
