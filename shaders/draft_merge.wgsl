@@ -6,7 +6,6 @@
 #% include "include/draft.wgsl"
 const CANDIDATES = 128u;
 const ONE = 1u << 20u;
-const BLOCKS = ${BLOCKS}u;
 // 256ths by match length 0 to 8: prompt and reply, memory.
 const TRUST = array<array<u32, 9>, 2>(
   array<u32, 9>(${TRUST[0] | join(", ")}),
@@ -136,7 +135,7 @@ fn main(@builtin(local_invocation_index) c: u32) {
   if (c < SELECTED) { selected[c] = 0u; }
   workgroupBarrier();
   let length = draft.start + control.context_length;
-  select_keys(c, min(BLOCKS, (length + BLOCK - 1u) / BLOCK));
+  select_keys(c, (length + BLOCK - 1u) / BLOCK);
   workgroupBarrier();
   let mine = candidate(c);
   kind[c] = mine.length * 2u + mine.side;

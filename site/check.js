@@ -1,8 +1,14 @@
 /**
  * The exactness page, driven by its query string:
  *   model    short name or URL (smollm2-135m-instruct)
+ *   kv       storage of keys and values: f16, f32 (f16)
+ *   memory   what drafts may be copied from: off, conversation, origin (off)
  *   widths   comma list to compare with width 1 (2,4,8,16,32); empty: none
- *   prompts  URL of JSON lines {id, instruction, page}: each is answered in `greedy` and in `loop`
+ *   prompts  URL of JSON lines {id, instruction, page}: each is answered in every mode
+ *   first, count   which of them, so that a run can go on where another ended (0, all)
+ *   modes    comma list; the ids of all must equal the first's (greedy,loop)
+ *   seeds    comma list: the first `sampled` prompts are answered again with each seed, at temperature 0.8, top_p 0.95
+ *   sampled  how many (0)
  *   tokens   tokens of a reply (64)
  *   text, text_tokens   URL of a text and a comma list of token counts: its perplexity
  *   report   URL that gets the result by POST
@@ -34,30 +40,59 @@ async function compareWidths(assistant) {
   for (const [width, equal] of Object.entries(result.check.equal)) row(`width ${width} against 1`, equal ? 'equal' : 'DIFFERENT');
 }
 
-/** Milliseconds a token after the first. */
-const pace = ({ times, reply_ids: ids }) => (1000 * times.decode) / Math.max(1, ids.length - 1);
+/** Milliseconds a token after the first window, and tokens a step. */
+function pace({ times, reply_ids: ids, records, tokens_per_second: rate }) {
+  return { milliseconds: rate ? 1000 / rate : 0, perStep: ids.length / Math.max(1, records.length), prefill: 1000 * times.prefill };
+}
 
-async function compareModes(assistant, { id, instruction, page }) {
-  const options = { text: page ?? '', maxTokens: Number(query.get('tokens') ?? 64) };
-  const greedy = await assistant.ask(instruction, { ...options, mode: 'greedy' });
-  const loop = await assistant.ask(instruction, { ...options, mode: 'loop' });
-  const equal = String(greedy.reply_ids) === String(loop.reply_ids);
-  const brief = ({ times, maps, submits, dispatches, steps, reply_ids: ids }) => ({ times, maps, submits, dispatches, steps, tokens: ids.length });
-  result.prompts.push({ id, equal, prompt: greedy.prompt_ids.length, greedy: brief(greedy), loop: brief(loop), answer: loop.answer });
-  row(`prompt ${id}`, equal ? `equal, ${loop.reply_ids.length} tokens` : 'DIFFERENT');
-  return { greedy: pace(greedy), loop: pace(loop) };
+/** One prompt in every mode; whether all gave the same ids. */
+async function compareModes(assistant, modes, { id, instruction, page }, sampling) {
+  const options = { text: page ?? '', maxTokens: Number(query.get('tokens') ?? 64), sampling };
+  const replies = {};
+  for (const mode of modes) replies[mode] = await assistant.ask(instruction, { ...options, mode });
+  const first = replies[modes[0]];
+  const different = modes.filter((mode) => String(replies[mode].reply_ids) !== String(first.reply_ids));
+  const brief = ({ maps, submits, dispatches, steps, widths, reply_ids: ids }) => ({ maps, submits, dispatches, steps, widths, tokens: ids.length });
+  const seen = Object.fromEntries(modes.map((mode) => [mode, { ...brief(replies[mode]), ...pace(replies[mode]) }]));
+  result.prompts.push({ id, seed: sampling?.seed, different, prompt: first.prompt_ids.length, answer: first.answer, ...seen });
+  return seen;
 }
 
 async function comparePrompts(assistant) {
   if (!query.has('prompts')) return;
-  const prompts = (await read(query.get('prompts'))).split('\n').filter(Boolean).map((line) => JSON.parse(line));
+  const all = (await read(query.get('prompts'))).split('\n').filter(Boolean).map((line) => JSON.parse(line));
+  const first = Number(query.get('first') ?? 0);
+  const prompts = all.slice(first, first + Number(query.get('count') ?? all.length));
+  const modes = list('modes', 'greedy,loop');
   const paces = [];
-  for (const prompt of prompts) {
-    status(`Prompt ${paces.length + 1} of ${prompts.length}…`);
-    paces.push(await compareModes(assistant, prompt));
+  for (const [number, prompt] of prompts.entries()) {
+    status(`Prompt ${number + 1} of ${prompts.length}…`);
+    paces.push(await compareModes(assistant, modes, prompt));
   }
-  result.milliseconds = { greedy: median(paces.map(({ greedy }) => greedy)), loop: median(paces.map(({ loop }) => loop)) };
-  for (const [mode, value] of Object.entries(result.milliseconds)) row(`${mode}, median ms a token`, value.toFixed(3));
+  summarise('greedy choice', prompts.length, modes, paces);
+  for (const seed of list('seeds', '').map(Number)) {
+    const drawn = prompts.slice(0, Number(query.get('sampled') ?? 0));
+    const sampledPaces = [];
+    for (const [number, prompt] of drawn.entries()) {
+      status(`Seed ${seed}, prompt ${number + 1} of ${drawn.length}…`);
+      sampledPaces.push(await compareModes(assistant, modes, prompt, { temperature: 0.8, top_p: 0.95, seed }));
+    }
+    summarise(`seed ${seed}`, drawn.length, modes, sampledPaces);
+  }
+}
+
+function summarise(what, count, modes, paces) {
+  const recent = result.prompts.slice(-count);
+  const equal = recent.filter(({ different }) => !different.length).length;
+  row(`${what}: prompts with the same ids in ${modes.join(', ')}`, `${equal} of ${count}`);
+  const summary = { what, count, equal, modes: {} };
+  for (const mode of modes) {
+    const of = (name) => paces.map((seen) => seen[mode][name]);
+    const mean = of('perStep').reduce((a, b) => a + b, 0) / Math.max(1, count);
+    summary.modes[mode] = { milliseconds: median(of('milliseconds')), perStep: mean };
+    row(`${what}, ${mode}: median ms a token, tokens a step`, `${median(of('milliseconds')).toFixed(3)}, ${mean.toFixed(2)}`);
+  }
+  (result.summary ??= []).push(summary);
 }
 
 async function measurePerplexity(assistant) {
@@ -71,14 +106,27 @@ async function measurePerplexity(assistant) {
   }
 }
 
+async function calibrate(assistant) {
+  status('Calibrating…');
+  const start = performance.now();
+  result.calibration = await assistant.recalibrate();
+  result.calibrated = (performance.now() - start) / 1000;
+  row('calibration, seconds', result.calibrated.toFixed(2));
+  const costs = Object.entries(result.calibration.costs);
+  row('milliseconds a step by width', costs.map(([width, cost]) => `${width}: ${cost.toFixed(2)}`).join(', '));
+  row('window', result.calibration.window);
+}
+
 async function run() {
   const onProgress = ({ stage, done, total }) => status(`${stage} ${done} of ${total}`);
   const start = performance.now();
-  const assistant = await Assistant.load({ model: query.get('model') ?? 'smollm2-135m-instruct', onProgress });
+  const model = query.get('model') ?? 'smollm2-135m-instruct';
+  const assistant = await Assistant.load({ model, memory: query.get('memory') ?? 'off', kv: query.get('kv') ?? 'f16', onProgress });
   result.ready = (performance.now() - start) / 1000;
   row('ready after, seconds', result.ready.toFixed(2));
   await compareWidths(assistant);
   await measurePerplexity(assistant);
+  if (list('modes', '').includes('adaptive')) await calibrate(assistant);
   await comparePrompts(assistant);
   status('Done.');
 }

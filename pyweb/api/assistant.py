@@ -229,6 +229,9 @@ class Assistant:
             raise UsageError("The question is empty.", "Ask something.")
         async with self._turn:
             ids = self.prompt(question, page=page, text=text, budget=budget)
+            if mode == "adaptive":
+                await self._calibrated()
+            await self.engine.prepare(mode)
             before = self.device.counters()
             stream = TextStream(self.tokenizer.decode)
             pieces: list[str] = []
@@ -238,8 +241,6 @@ class Assistant:
                     pieces.append(piece)
                     on_text(piece)
 
-            if mode == "adaptive":
-                await self._calibrated()
             generation = await self.engine.generate(
                 ids,
                 max_tokens=max_tokens,

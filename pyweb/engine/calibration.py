@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
 from time import perf_counter
 
@@ -13,7 +14,8 @@ __all__ = ["Calibration", "calibrate_costs", "calibrate_window"]
 SOFTWARE_WIDTHS = (1, 2, 4, 8)
 _WINDOWS = (1, 2, 4)
 _TOLERANCE = 1.1  # the smallest window within a tenth of the fastest: small ones follow the text sooner
-_SAMPLES = 5
+SAMPLES = 7
+_LEAST = 0.01  # milliseconds: completions can be reported together
 _WINDOW_STEPS = 24
 
 
@@ -46,9 +48,12 @@ async def calibrate_costs(
     programs: Programs,
     begin: Callable[[], None],
     widths: Sequence[int],
-    samples: int = _SAMPLES,
+    samples: int = SAMPLES,
 ) -> dict[int, float]:
-    """Milliseconds of a step of each width, all nodes valid, drafting included; the median of `samples`.
+    """Milliseconds of a step of each width, all nodes valid, drafting included.
+
+    The steps are submitted together, since a step that waits for the one before costs a read-back more; a sample is the
+    interval between two completions, the cost their median.
 
     Args:
         begin: writes a prompt long enough for `samples` + 1 steps of the widest width.
@@ -57,14 +62,14 @@ async def calibrate_costs(
     for width in widths:
         program = await programs.calibration(width)
         begin()
-        if samples > 1:
-            await device.collect(device.submit(program))  # the first run of a pipeline, and a sleeping clock
-        times = []
-        for _ in range(samples):
-            start = perf_counter()
-            await device.collect(device.submit(program))
-            times.append(1000 * (perf_counter() - start))
-        costs[width] = median(times)
+        # One more than the samples: the first run of a pipeline, on a clock that may sleep, is none.
+        tickets = [device.submit(program) for _ in range(samples + (samples > 1))]
+        times = [perf_counter()]
+        for ticket in tickets:
+            await device.collect(ticket)
+            times.append(perf_counter())
+        intervals = [1000 * (after - before) for before, after in pairwise(times)]
+        costs[width] = max(median(intervals[1:] or intervals), _LEAST)
     return costs
 
 

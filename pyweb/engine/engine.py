@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from time import perf_counter
 
 from pyweb.device import Device, Source
-from pyweb.engine.calibration import SOFTWARE_WIDTHS, Calibration, calibrate_costs, calibrate_window
+from pyweb.engine.calibration import SAMPLES, SOFTWARE_WIDTHS, Calibration, calibrate_costs, calibrate_window
 from pyweb.engine.decode import Decoding, Generation
 from pyweb.engine.exactness import Exactness
 from pyweb.engine.modes import FixedWidth, Mode, Steering, parse_mode
@@ -180,11 +180,19 @@ class Engine:
             widths = await self._exactness.allowed(SOFTWARE_WIDTHS if software else WIDTHS)
             await self._begin_drafting(())
             costs = await calibrate_costs(
-                self.device, self._programs, self._begin_calibration, widths, samples=1 if software else 5
+                self.device, self._programs, self._begin_calibration, widths, samples=1 if software else SAMPLES
             )
             # A software adapter's step is so long that no window saves anything.
             self.calibration = Calibration(costs, 1 if software else await calibrate_window(self._decode_window))
         return self.calibration
+
+    async def prepare(self, mode: str) -> None:
+        """Compiles, checks and measures what a mode needs before its first reply.
+
+        Raises:
+            UsageError: no such mode.
+        """
+        await self._steering(parse_mode(mode))
 
     def forget(self) -> None:
         """Erases what the drafter remembers on the GPU."""
@@ -193,7 +201,7 @@ class Engine:
                 self.device.write(buffer, offset, data)
 
     def _begin_calibration(self) -> None:
-        count = min(self.context - 1, 6 * MAX_NODES + 1)
+        count = min(self.context - 1, (SAMPLES + 1) * MAX_NODES + 1)
         self._begin([1 + i * 7919 % (self.decoder.vocabulary - 1) for i in range(count)], 1, ())
 
     async def _decode_window(self, window: int, steps: int) -> None:

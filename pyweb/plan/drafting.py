@@ -94,5 +94,5 @@ class DraftPlan:
         return [
             Dispatch(Kernel.of("draft_count"), count, (1, 1, 1)),
             Dispatch(Kernel.of("draft_scan"), scan, (blocks, 1, 1)),
-            Dispatch(Kernel.of("draft_merge", BLOCKS=blocks, TRUST=self.trust), merge, (1, 1, 1)),
+            Dispatch(Kernel.of("draft_merge", TRUST=self.trust), merge, (1, 1, 1)),
         ]
