@@ -90,7 +90,7 @@ export class Charts {
     );
     this.#costs = new Chart(costs, {
       scales: { x: { time: false, range: [-0.3, 5.3] }, y: { range: (_, low, high) => [0, 1.15 * (high || 1)] } },
-      axes: [axis({ ...powers, label: 'nodes' }), axis({ label: 'ms a step' })],
+      axes: [axis({ ...powers, label: 'nodes' }), axis({ label: 'ms a step', size: 50 })],
       series: [
         {},
         { stroke: colour('--accent'), width: 2, points: { show: true, size: 7, fill: colour('--accent') } },

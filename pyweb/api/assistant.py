@@ -149,6 +149,8 @@ class Assistant:
         if scope not in SCOPES:
             raise UsageError(f"The memory's scope is {', '.join(SCOPES)}, not {scope!r}.")
         self._scope, self._store, self._key = scope, store, model
+        if scope == "off":
+            self._memory = Memory()
         if store is None:
             return
         if scope == "origin":

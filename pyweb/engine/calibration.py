@@ -3,11 +3,13 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
 from statistics import median
 from time import perf_counter
 
 from pyweb.device import Device
 from pyweb.engine.programs import Programs
+from pyweb.kernels.tuning import WIDTHS
 
 __all__ = ["Calibration", "calibrate_costs", "calibrate_window"]
 
@@ -38,9 +40,11 @@ class Calibration:
             ValueError, TypeError, KeyError, AttributeError: it was something else.
         """
         costs = {int(width): float(cost) for width, cost in data["costs"].items()}
-        if 1 not in costs or min(costs.values()) <= 0 or data["window"] not in _WINDOWS:
+        window = data["window"]
+        measured = 1 in costs and set(costs) <= set(WIDTHS) and all(0 < cost < inf for cost in costs.values())
+        if not measured or type(window) is not int or window not in _WINDOWS:
             raise ValueError("no calibration")
-        return cls(costs, data["window"])
+        return cls(costs, window)
 
 
 async def calibrate_costs(

@@ -48,6 +48,7 @@ class Engine:
         self._buffers: Buffers = plan.buffers
         self.calibration: Calibration | None = None
         self._controller: Controller | None = None
+        self._controlled: Calibration | None = None  # what the controller began with
         self._exactness = Exactness(device, plan, programs, self._begin_trace)
 
     @classmethod
@@ -212,9 +213,9 @@ class Engine:
         if mode.width is not None:
             return FixedWidth(max(width for width in await self._exactness.allowed((mode.width,))))
         calibration = await self.calibrate()
-        if self._controller is None:
+        if self._controlled is not calibration:
             widths = await self._exactness.allowed(tuple(calibration.costs))
-            self._controller = Controller(Costs(calibration.costs), widths)
+            self._controller, self._controlled = Controller(Costs(calibration.costs), widths), calibration
         return self._controller
 
     async def perplexity_sum(self, ids: Sequence[int], on_progress: Report = _ignore) -> float:

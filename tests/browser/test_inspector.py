@@ -109,7 +109,9 @@ def test_the_first_tree_is_known_only_where_it_was_accepted(inspector):
     inspector.finish()
     inspector.part("step").send_keys(Keys.HOME)
     assert [box[:2] for box in inspector.boxes()] == [
-        ["end·of·the·pr…", "last"], ["·the", "accepted"], ["·lamp", "accepted"]
+        ["end·of·the·pr…", "last"],
+        ["·the", "accepted"],
+        ["·lamp", "accepted"],
     ]
     assert inspector.text("facts").endswith("The first tree is drawn as far as it was accepted.")
 

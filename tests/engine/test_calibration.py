@@ -1,0 +1,167 @@
+"""What is measured of a device, how it is kept, and that it is measured once."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from pyweb.engine import Calibration, Engine, calibration
+from pyweb.engine.calibration import SAMPLES, SOFTWARE_WIDTHS, calibrate_costs, calibrate_window
+from pyweb.kernels.tuning import SOFTWARE, WIDTHS
+from pyweb.weights import parse_gguf
+from tests.plan.fake import FakeDevice
+
+FILE = Path(__file__).resolve().parents[1] / "fixtures" / "tiny_tied.gguf"
+KEPT = {"costs": {"1": 2.0, "2": 2.5, "4": 3.25}, "window": 2}
+
+
+class Source:
+    size = FILE.stat().st_size
+
+
+class Clock:
+    """Stands still but for what `advance` adds, in seconds."""
+
+    def __init__(self, monkeypatch):
+        self.now = 0.0
+        monkeypatch.setattr(calibration, "perf_counter", lambda: self.now)
+
+    def advance(self, seconds):
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    return Clock(monkeypatch)
+
+
+class TimedDevice(FakeDevice):
+    """Programs are widths and take `cost(width, run)` seconds one after the other; runs of a width count from 0."""
+
+    def __init__(self, clock, cost):
+        super().__init__()
+        self.clock, self.cost, self.runs = clock, cost, []
+
+    async def collect(self, ticket):
+        width = self.submitted[len(self.runs)][0]
+        self.clock.advance(self.cost(width, self.runs.count(width)))
+        self.runs.append(width)
+        return b""
+
+
+class WidthAsProgram:
+    async def calibration(self, width):
+        return width
+
+
+def measured(device, widths, **options):
+    begun = []
+    costs = asyncio.run(calibrate_costs(device, WidthAsProgram(), lambda: begun.append(1), widths, **options))
+    assert len(begun) == len(widths)
+    return costs
+
+
+def test_round_trip():
+    known = Calibration({1: 2.0, 2: 2.5, 4: 3.25}, 2)
+    assert known.to_dict() == KEPT
+    assert Calibration.from_dict(json.loads(json.dumps(known.to_dict()))) == known
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        None,
+        [],
+        "costs",
+        7,
+        {},
+        {"costs": KEPT["costs"]},
+        {"window": 2},
+        KEPT | {"costs": None},
+        KEPT | {"costs": [1.0, 2.0]},
+        KEPT | {"costs": {}},
+        KEPT | {"costs": {"2": 1.0}},
+        KEPT | {"costs": {"1": 0.0}},
+        KEPT | {"costs": {"1": 2.0, "2": -1.0}},
+        KEPT | {"costs": {"1": "fast"}},
+        KEPT | {"costs": {"1": None}},
+        KEPT | {"costs": {"one": 1.0}},
+        KEPT | {"costs": {"1": 1.0, "3": 2.0}},
+        KEPT | {"costs": {"1": float("nan")}},
+        KEPT | {"costs": {"1": 1.0, "2": float("inf")}},
+        KEPT | {"window": 3},
+        KEPT | {"window": "2"},
+        KEPT | {"window": None},
+        KEPT | {"window": 2.0},
+    ],
+)
+def test_damage_is_found(damaged):
+    with pytest.raises((ValueError, TypeError, KeyError, AttributeError)):
+        Calibration.from_dict(damaged)
+
+
+def test_costs_are_medians_behind_a_first_run(clock):
+    """The first run of a width is 50 times slower, one of the others 10 times."""
+    device = TimedDevice(clock, lambda width, run: 0.001 * width * {0: 50, 3: 10}.get(run, 1))
+    assert measured(device, WIDTHS) == pytest.approx({width: float(width) for width in WIDTHS})
+    assert device.runs == [width for width in WIDTHS for _ in range(SAMPLES + 1)]
+
+
+def test_a_cost_is_never_nothing(clock):
+    """Where the clock is coarse, completions seem to come together."""
+    assert min(measured(TimedDevice(clock, lambda width, run: 0.0), WIDTHS).values()) > 0
+
+
+def test_a_single_sample(clock):
+    device = TimedDevice(clock, lambda width, run: 0.1 * width)
+    assert measured(device, (1, 2), samples=1) == pytest.approx({1: 100.0, 2: 200.0})
+    assert device.runs == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "seconds, window",
+    [((1.0, 1.0, 1.0), 1), ((1.09, 1.0, 1.0), 1), ((1.2, 1.09, 1.0), 2), ((2.0, 1.5, 1.0), 4), ((1.0, 2.0, 3.0), 1)],
+)
+def test_the_smallest_window_that_loses_little(clock, seconds, window):
+    asked = []
+
+    async def decode(size, steps):
+        asked.append((size, steps))
+        clock.advance(dict(zip((1, 2, 4), seconds, strict=True))[size])
+
+    assert asyncio.run(calibrate_window(decode)) == window
+    assert [size for size, _ in asked] == [1, 2, 4] and len({steps for _, steps in asked}) == 1
+
+
+@pytest.fixture
+def loaded():
+    """An engine of a software adapter that computes nothing."""
+    gguf = parse_gguf(FILE.read_bytes())
+    return asyncio.run(Engine.load(FakeDevice(), Source(), gguf, context=64, tuning=SOFTWARE))
+
+
+def test_a_software_adapter_measures_a_few_widths_once(loaded):
+    known = asyncio.run(loaded.calibrate())
+    assert tuple(known.costs) == SOFTWARE_WIDTHS and min(known.costs.values()) > 0
+    assert known.window == 1
+    assert loaded.calibration is known
+    submitted = len(loaded.device.submitted)
+    assert asyncio.run(loaded.calibrate()) is known
+    assert len(loaded.device.submitted) == submitted
+
+
+def test_what_is_known_is_not_measured(loaded):
+    loaded.calibration = known = Calibration.from_dict(KEPT)
+    assert asyncio.run(loaded.calibrate()) is known
+    assert not loaded.device.submitted
+
+
+def test_the_controller_works_with_new_measurements(loaded):
+    async def steering(costs):
+        loaded.calibration = Calibration(costs, 1)
+        await loaded.prepare("adaptive")
+        return loaded._controller.costs
+
+    assert asyncio.run(steering({1: 1.0, 2: 1.5}))[2] == 1.5
+    assert asyncio.run(steering({1: 1.0, 2: 7.5}))[2] == 7.5
