@@ -142,9 +142,11 @@ fn main(@builtin(local_invocation_index) c: u32) {
   leader[c] = 0u;
   var node_weight = ONE;
   for (var depth = 0u; depth < MAX_DEPTH; depth++) {
-    let alive = leader[c] != NONE && mine.place + depth < mine.end && mine.place != NONE;
     follower[c] = NONE;
-    if (alive) { follower[c] = token(mine.place + depth); }
+    if (leader[c] != NONE && mine.place != NONE && mine.place + depth < mine.end) {
+      follower[c] = token(mine.place + depth); // NONE between suggestions
+    }
+    let alive = follower[c] != NONE;
     workgroupBarrier();
     vote[c] = 0u;
     if (alive) { vote[c] = votes(mine, c, node_weight, depth); }

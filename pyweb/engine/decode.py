@@ -8,6 +8,7 @@ from time import perf_counter
 from pyweb.device import Device
 from pyweb.engine.modes import Mode, Steering
 from pyweb.engine.programs import Programs
+from pyweb.engine.suggestions import Suggestions
 from pyweb.plan.control import LONGEST_PATH, READBACK_BYTES, STATE, State, parse_nodes, parse_state
 from pyweb.plan.sampling import Stages
 
@@ -69,6 +70,7 @@ class Decoding:
         stages: of sampling; None chooses greedily.
         watch: called after each window of one step with the (token, parent) nodes of the next step's tree, the step's
             record and the tokens it emitted.
+        suggestions: of a drafter of the caller's own.
     """
 
     device: Device
@@ -83,6 +85,7 @@ class Decoding:
     remembered: int | None = None
     stages: Stages | None = None
     watch: Callable[[list[tuple[int, int]], tuple[int, int, int], list[int]], None] | None = None
+    suggestions: Suggestions | None = None
 
     async def run(
         self, result: Generation, on_tokens: Callable[[list[int]], None], stopped: Callable[[], bool]
@@ -106,6 +109,8 @@ class Decoding:
                 result.first_token_time = now - start
             if new:
                 on_tokens(new)
+            if self.suggestions:
+                self.suggestions.observe(new)
             if self.watch and result.windows[-1][1]:
                 self.watch(parse_nodes(data, state.valid), result.records[-1], new)
             if not result.finish_reason and stopped():

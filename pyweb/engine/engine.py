@@ -10,6 +10,7 @@ from pyweb.engine.decode import Decoding, Generation
 from pyweb.engine.exactness import Exactness
 from pyweb.engine.modes import FixedWidth, Mode, Steering, parse_mode
 from pyweb.engine.programs import Programs
+from pyweb.engine.suggestions import SUGGESTED_TOKENS, Suggestions
 from pyweb.errors import PromptTooLongError, StoppedError, UsageError
 from pyweb.kernels.tuning import WIDTHS, Tuning, choose_tuning
 from pyweb.models import Decoder, decoder_of
@@ -20,10 +21,11 @@ from pyweb.plan.drafting import DraftPlan
 from pyweb.plan.sampling import Sampling, SamplingPlan
 from pyweb.plan.step import StepPlan
 from pyweb.plan.weights import plan_weights
-from pyweb.speculation.bounds import MEMORY_COMMON, TRUST
+from pyweb.speculation.bounds import BLOCK, MEMORY_COMMON, TRUST
 from pyweb.speculation.common import most_common
 from pyweb.speculation.controller import Controller
 from pyweb.speculation.costs import Costs
+from pyweb.speculation.drafter import Drafter
 from pyweb.speculation.memory import MEMORY_TOKENS
 from pyweb.weights import GGUF
 
@@ -123,6 +125,7 @@ class Engine:
         window: int | None = None,
         sampling: Sampling = GREEDY,
         remembered: Sequence[int] = (),
+        drafter: Drafter | None = None,
         on_tokens: Callable[[list[int]], None] = lambda ids: None,
         watch: Callable[[list[tuple[int, int]], tuple[int, int, int], list[int]], None] | None = None,
         on_prefill: Report = _ignore,
@@ -136,6 +139,7 @@ class Engine:
             stops: token ids that end the reply; they are not part of it.
             sampling: how tokens are chosen; the same seed gives the same ids in every mode.
             remembered: tokens of earlier replies, for the drafter alone.
+            drafter: one of the caller's own, whose trees join the GPU's candidates from window to window.
             on_tokens: called with new ids as they arrive.
             watch: see `Decoding`; makes every window one step long.
             stopped: asked between windows; True ends the reply with finish_reason "cancelled".
@@ -151,11 +155,12 @@ class Engine:
         start = perf_counter()
         self._begin(prompt, max_tokens, stops)
         await self._begin_sampling(sampling)
-        if driven.drafts:
-            await self._begin_drafting(remembered)
+        suggestions = await self._begin_drafting(remembered, drafter, prompt) if driven.drafts else None
         await self._prefill(len(prompt), prefill_width, on_prefill, stopped)
+        # Programs are kept by this bound: memories that grow by a reply share theirs.
+        bound = -(-len(remembered) // BLOCK) * BLOCK
         if driven.drafts:
-            await self._programs.first_draft(len(remembered))
+            await self._programs.first_draft(bound)
         result = Generation(mode=mode, prefill_time=perf_counter() - start)
         decoding = Decoding(
             device=self.device,
@@ -167,9 +172,10 @@ class Engine:
             prompt_length=len(prompt),
             context=self.context,
             stops=stops,
-            remembered=len(remembered) if driven.drafts else None,
+            remembered=bound if driven.drafts else None,
             stages=None if sampling.greedy else sampling.stages,
             watch=watch,
+            suggestions=suggestions,
         )
         await decoding.run(result, on_tokens, stopped)
         return result
@@ -264,15 +270,21 @@ class Engine:
         self._begin(ids, 1, ())
         self.device.write(self._buffers.order.buffer, 0, identity_order(self._buffers.slots))
 
-    async def _begin_drafting(self, remembered: Sequence[int]) -> None:
+    async def _begin_drafting(
+        self, remembered: Sequence[int], drafter: Drafter | None = None, prompt: Sequence[int] = ()
+    ) -> Suggestions | None:
         if self._programs.drafting is None:
-            vocabulary, buffers = self.decoder.vocabulary, self._buffers
-            plan = await DraftPlan.allocate(self.device, vocabulary, buffers, MEMORY_TOKENS, TRUST)
+            room = MEMORY_TOKENS + SUGGESTED_TOKENS
+            plan = await DraftPlan.allocate(self.device, self.decoder.vocabulary, self._buffers, room, TRUST)
             self._programs.drafting = plan
-        common = most_common(remembered, MEMORY_COMMON)
-        for buffer, offset, data in self._programs.drafting.writes(remembered, common):
+        plan, common = self._programs.drafting, most_common(remembered, MEMORY_COMMON)
+        room = SUGGESTED_TOKENS if drafter else 0
+        for buffer, offset, data in plan.writes(remembered, common, room):
             self.device.write(buffer, offset, data)
-        await self._programs.once(self._programs.drafting.begin())
+        await self._programs.once(plan.begin())
+        if drafter is None:
+            return None
+        return Suggestions(self.device, plan.memory.buffer, 4 * len(remembered), drafter, prompt)
 
     async def _begin_sampling(self, sampling: Sampling) -> None:
         if sampling.greedy:

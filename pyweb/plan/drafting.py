@@ -62,16 +62,17 @@ class DraftPlan:
         return cls(vocabulary, capacity, trust, buffers, **made)
 
     def writes(
-        self, memory: Sequence[int], common: Sequence[tuple[int, int, int, int]]
+        self, memory: Sequence[int], common: Sequence[tuple[int, int, int, int]], room: int = 0
     ) -> list[tuple[int, int, bytes]]:
         """What the host writes at the start of a request: (buffer, offset, data).
 
         Args:
             memory: tokens of earlier replies.
             common: (token, count, latest, previous position or -1) of the memory's most frequent tokens, best first.
+            room: tokens behind the memory that are left for suggestions.
         """
         rows = b"".join(pack("<4I", *row[:3], row[3] if row[3] >= 0 else _NONE) for row in common)
-        head = pack("<4I", len(memory), 0, 0, len(common)) + bytes(16 * _OWN)
+        head = pack("<4I", len(memory) + room, 0, 0, len(common)) + bytes(16 * _OWN)
         out = [(self.draft.buffer, 0, head + rows)]
         return out + ([(self.memory.buffer, 0, pack(f"<{len(memory)}I", *memory))] if memory else [])
 

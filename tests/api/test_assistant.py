@@ -9,7 +9,7 @@ import pytest
 
 from pyweb.api import assistant as module
 from pyweb.api.assistant import Assistant
-from pyweb.engine import Calibration, Sampling
+from pyweb.engine import Calibration, Sampling, engine
 from pyweb.errors import PromptTooLongError, UsageError
 from pyweb.prompt import Tokenizer
 from pyweb.speculation.memory import Memory
@@ -67,10 +67,10 @@ def open_assistant(device):
     async def tokenizer(metadata):
         return Tokenizer(Words(), Words(), {})
 
-    def load(**options):
+    def load():
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(module, "read_gguf", with_vocabulary)
-            return asyncio.run(Assistant.load(device, FileSource(device, FIXTURES / "tiny_tied.gguf"), tokenizer, **options))
+            return asyncio.run(Assistant.load(device, FileSource(device, FIXTURES / "tiny_tied.gguf"), tokenizer))
 
     return load
 
@@ -109,16 +109,12 @@ def memory_keys(store):
     return [key for key in store if key.startswith("memory\n")]
 
 
-@pytest.fixture
-def kept():
-    """A store that knows the tiny model's costs on this adapter, by the key of `costs`."""
-
-    def make(assistant, text=None):
-        remember(assistant, "off", store := DictStore(), MODEL)
-        store[assistant._costs_key] = json.dumps(COSTS.to_dict()) if text is None else text
-        return store
-
-    return make
+def store_with_costs(assistant, text=None):
+    """A store that knows the tiny model's costs on this adapter, or has `text` in their place."""
+    text = json.dumps(COSTS.to_dict()) if text is None else text
+    remember(assistant, "off", store := DictStore(), MODEL)
+    store[assistant._costs_key] = text
+    return store
 
 
 def test_an_answer(assistant):
@@ -216,8 +212,8 @@ def test_off_again_drafts_from_nothing(assistant, seen):
     assert seen == [[], []]
 
 
-def test_forgetting(assistant, seen, kept):
-    store = kept(assistant)
+def test_forgetting(assistant, seen):
+    store = store_with_costs(assistant)
     remember(assistant, "origin", store, MODEL)
     reply = ask(assistant).reply_ids
     store["memory\nanother model\n1"] = Memory([1]).to_text()
@@ -245,8 +241,6 @@ def test_forgetting_without_a_store(assistant, seen):
 @pytest.fixture
 def measured(monkeypatch):
     """Widths of each measurement."""
-    from pyweb.engine import engine
-
     asked, measure = [], engine.calibrate_costs
 
     def spy(device, programs, begin, widths, **options):
@@ -259,7 +253,7 @@ def measured(monkeypatch):
 
 def test_costs_are_measured_once_and_kept(open_assistant, measured):
     store = DictStore()
-    for visit in range(2):
+    for _visit in range(2):
         remember(assistant := open_assistant(), "off", store, MODEL)
         for _ in range(2):
             answer = ask(assistant, mode="adaptive")
@@ -276,9 +270,9 @@ def test_other_modes_need_no_costs(assistant, measured):
     assert not measured and assistant.engine.calibration is None
 
 
-def test_measuring_again(open_assistant, measured, kept):
+def test_measuring_again(open_assistant, measured):
     assistant = open_assistant()
-    store = kept(assistant)
+    store = store_with_costs(assistant)
     remember(assistant, "off", store, MODEL)
     ask(assistant, mode="adaptive", max_tokens=2)
     assert not measured and assistant.engine.calibration == COSTS
@@ -290,8 +284,8 @@ def test_measuring_again(open_assistant, measured, kept):
 
 
 @pytest.mark.parametrize("text", ["", "{", "null", "[1]", '{"costs": {"1": NaN}, "window": 1}', '{"costs": {"3": 1}}'])
-def test_damaged_costs_are_measured_again(assistant, measured, kept, text):
-    store = kept(assistant, text)
+def test_damaged_costs_are_measured_again(assistant, measured, text):
+    store = store_with_costs(assistant, text)
     remember(assistant, "off", store, MODEL)
     assert len(ask(assistant, mode="adaptive", max_tokens=3).reply_ids) == 3
     assert measured == [(1, 2, 4, 8)]

@@ -18,9 +18,7 @@ SAMPLINGS = {
     "greedy": Sampling(),
     "top-p": Sampling(temperature=0.9, top_p=0.9, seed=3),
     "top-k": Sampling(temperature=1.2, top_k=20, min_p=0.05, seed=1 << 40),
-    "penalties": Sampling(
-        temperature=1.0, repetition_penalty=1.2, presence_penalty=0.5, frequency_penalty=0.2, seed=5
-    ),
+    "penalties": Sampling(temperature=1.0, repetition_penalty=1.2, presence_penalty=0.5, frequency_penalty=0.2, seed=5),
     "penalized greedy": Sampling(repetition_penalty=1.5, frequency_penalty=0.3),
     "bias": Sampling(temperature=0.7, top_p=0.95, logit_bias=((48, float("-inf")), (7, 2.0)), seed=9),
 }
@@ -224,6 +222,15 @@ def test_stopping(tiny, prompt, plain):
     reply = generate(tiny, prompt, mode="fixed:8", window=1, remembered=ids, **options)
     assert reply.finish_reason == "cancelled"
     assert reply.ids == ids[: len(reply.ids)] == sum(pieces, []) and reply.steps == 2
+
+
+def test_memories_of_like_size_share_programs(tiny, prompt, plain, monkeypatch):
+    ids, made, program = plain["greedy"], [], tiny.device.program
+    monkeypatch.setattr(tiny.device, "program", lambda commands: made.append(1) or program(commands))
+    for count in (4, 5, 17, len(ids)):
+        before = len(made)
+        assert generate(tiny, prompt, mode="fixed:4", window=3, remembered=ids[:count]).ids == ids
+        assert count == 4 or len(made) == before
 
 
 def test_forgetting_leaves_zeros(tiny, prompt, plain):

@@ -1,3 +1,5 @@
+import base64
+
 from pyweb.speculation.memory import MEMORY_TOKENS, Memory
 
 
@@ -13,12 +15,15 @@ def test_a_long_reply_keeps_its_end():
     memory = Memory()
     memory.add(range(MEMORY_TOKENS + 5))
     assert memory.tokens[0] == 5
+    text = base64.b64encode(bytes(4 * MEMORY_TOKENS) + (7).to_bytes(4, "little")).decode()
+    assert list(Memory.from_text(text).tokens) == [0] * (MEMORY_TOKENS - 1) + [7]
 
 
 def test_text_round_trip_and_damage():
     memory = Memory([1, 2, 4_000_000_000])
     assert Memory.from_text(memory.to_text()).tokens == memory.tokens
-    assert not Memory.from_text("no base64!").tokens
+    for damaged in ("", "no base64!", "A", "äöü", "QUJD"):
+        assert not Memory.from_text(damaged).tokens
     assert list(Memory.from_text(memory.to_text()[:8]).tokens) == [1]
 
 
