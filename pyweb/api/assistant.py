@@ -208,7 +208,7 @@ class Assistant:
         text: str = "",
         budget: int | None = None,
         max_tokens: int = DEFAULT_MAX_TOKENS,
-        mode: str = "loop",
+        mode: str = "adaptive",
         window: int | None = None,
         sampling: Sampling | None = None,
         on_text: Callable[[str], None] = lambda text: None,

@@ -113,7 +113,7 @@ def store_with_costs(assistant, text=None):
     """A store that knows the tiny model's costs on this adapter, or has `text` in their place."""
     text = json.dumps(COSTS.to_dict()) if text is None else text
     remember(assistant, "off", store := DictStore(), MODEL)
-    store[assistant._costs_key] = text
+    store[assistant._costs_key] = json.dumps(COSTS.to_dict()) if text is None else text
     return store
 
 

@@ -73,10 +73,48 @@ def test_answers_from_the_page_itself(loaded, browser):
         "document.body.innerHTML = '<main><h1>Skerry Point</h1><p>The lighthouse of Skerry Point was built"
         " in 1884 from grey granite. It stands on a rock that the tide cuts off twice a day.</p></main>'"
     )
-    result = loaded("return assistant.ask('When was the lighthouse built?', { maxTokens: 16 })")
+    result = loaded("return assistant.ask('When was the lighthouse built?', { maxTokens: 16, mode: 'loop' })")
     assert "error" not in result, result
     assert "1884" in result["answer"]
     assert {"load", "prefill", "first_token", "decode"} <= set(result["times"])
+
+
+REPETITIVE = (
+    "Repeat after me. The red boat leaves the harbour at six. The red boat leaves the harbour at six. "
+    "The red boat leaves the harbour at six. The red boat leaves the harbour at six."
+)
+
+
+def test_drafts_save_steps_and_change_no_id(loaded):
+    body = """
+    const options = { text: args.text, maxTokens: 24 };
+    const loop = await assistant.ask('Repeat the text.', { ...options, mode: 'loop' });
+    const steps = [];
+    const fixed = await assistant.ask('Repeat the text.', { ...options, mode: 'fixed:8', onStep: (s) => steps.push(s) });
+    return { loop, fixed, steps };
+    """
+    result = loaded(body, text=REPETITIVE)
+    assert "error" not in result, result
+    loop, fixed, steps = result["loop"], result["fixed"], result["steps"]
+    assert fixed["reply_ids"] == loop["reply_ids"]
+    assert fixed["steps"] < len(fixed["reply_ids"])
+    assert fixed["widths"] == {"8": fixed["steps"]}
+    assert [step["record"] for step in steps] == fixed["records"]
+    assert steps[0]["tree"][0]["parent"] == 0 and len(steps[0]["tree"]) > 1
+
+
+def test_same_seed_same_reply_whatever_the_mode(loaded):
+    body = """
+    const sampling = { temperature: 0.9, top_p: 0.9, repetition_penalty: 1.1, seed: 5 };
+    const options = { text: '', maxTokens: 12, sampling };
+    const ids = [];
+    for (const mode of ['loop', 'fixed:4']) ids.push((await assistant.ask('Name a sea.', { ...options, mode })).reply_ids);
+    const other = await assistant.ask('Name a sea.', { ...options, mode: 'loop', sampling: { ...sampling, seed: 6 } });
+    return { ids, other: other.reply_ids };
+    """
+    result = loaded(body)
+    assert "error" not in result, result
+    assert result["ids"][0] == result["ids"][1] != result["other"]
 
 
 def test_stop_ends_a_reply_between_windows(loaded):
@@ -84,7 +122,7 @@ def test_stop_ends_a_reply_between_windows(loaded):
     const controller = new AbortController();
     let pieces = 0;
     return assistant.ask('Write a long story about a sailor and a storm.', {
-      text: '', maxTokens: 200, signal: controller.signal, onText: () => ++pieces === 2 && controller.abort(),
+      text: '', maxTokens: 200, mode: 'loop', signal: controller.signal, onText: () => ++pieces === 2 && controller.abort(),
     });
     """
     result = loaded(body)
@@ -96,7 +134,7 @@ def test_prompt_longer_than_the_context_is_refused_and_the_next_question_answere
     result = loaded("return assistant.ask('What?', { text: args.text })", text="word " * 600)
     assert result["error"] == "PromptTooLongError"
     assert "512" in result["message"] and result["remedy"]
-    again = loaded("return assistant.ask('Say hello.', { text: '', maxTokens: 3 })")
+    again = loaded("return assistant.ask('Say hello.', { text: '', maxTokens: 3, mode: 'loop' })")
     assert len(again["reply_ids"]) == 3
 
 
