@@ -90,7 +90,8 @@ def test_drafts_save_steps_and_change_no_id(loaded):
     const options = { text: args.text, maxTokens: 24 };
     const loop = await assistant.ask('Repeat the text.', { ...options, mode: 'loop' });
     const steps = [];
-    const fixed = await assistant.ask('Repeat the text.', { ...options, mode: 'fixed:8', onStep: (s) => steps.push(s) });
+    const drafted = { ...options, mode: 'fixed:8', onStep: (step) => steps.push(step) };
+    const fixed = await assistant.ask('Repeat the text.', drafted);
     return { loop, fixed, steps };
     """
     result = loaded(body, text=REPETITIVE)
@@ -108,7 +109,9 @@ def test_same_seed_same_reply_whatever_the_mode(loaded):
     const sampling = { temperature: 0.9, top_p: 0.9, repetition_penalty: 1.1, seed: 5 };
     const options = { text: '', maxTokens: 12, sampling };
     const ids = [];
-    for (const mode of ['loop', 'fixed:4']) ids.push((await assistant.ask('Name a sea.', { ...options, mode })).reply_ids);
+    for (const mode of ['loop', 'fixed:4']) {
+      ids.push((await assistant.ask('Name a sea.', { ...options, mode })).reply_ids);
+    }
     const other = await assistant.ask('Name a sea.', { ...options, mode: 'loop', sampling: { ...sampling, seed: 6 } });
     return { ids, other: other.reply_ids };
     """
@@ -122,7 +125,8 @@ def test_stop_ends_a_reply_between_windows(loaded):
     const controller = new AbortController();
     let pieces = 0;
     return assistant.ask('Write a long story about a sailor and a storm.', {
-      text: '', maxTokens: 200, mode: 'loop', signal: controller.signal, onText: () => ++pieces === 2 && controller.abort(),
+      text: '', maxTokens: 200, mode: 'loop', signal: controller.signal,
+      onText: () => ++pieces === 2 && controller.abort(),
     });
     """
     result = loaded(body)
