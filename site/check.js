@@ -11,6 +11,7 @@
  *   sampled  how many (0)
  *   tokens   tokens of a reply (64)
  *   text, text_tokens   URL of a text and a comma list of token counts: its perplexity
+ *   drafting   1: what drafting adds to a step, by the memory's size
  *   report   URL that gets the result by POST
  */
 import { Assistant } from './js_bridge/client.js';
@@ -127,6 +128,10 @@ async function run() {
   await compareWidths(assistant);
   await measurePerplexity(assistant);
   if (list('modes', '').includes('adaptive')) await calibrate(assistant);
+  if (query.get('drafting')) {
+    result.drafting = await assistant.request('draft_costs', {});
+    row('drafting, ms a step by tokens of memory', JSON.stringify(result.drafting));
+  }
   await comparePrompts(assistant);
   status('Done.');
 }

@@ -180,6 +180,11 @@ class Assistant:
             self.engine.calibration = None
             return await self._calibrated()
 
+    async def draft_costs(self) -> dict[str, float]:
+        """Milliseconds that drafting adds to a step, by the memory's tokens."""
+        async with self._turn:
+            return {str(size): cost for size, cost in (await self.engine.draft_costs()).items()}
+
     async def _calibrated(self) -> dict[str, object]:
         known = self.engine.calibration is not None
         calibration = (await self.engine.calibrate()).to_dict()

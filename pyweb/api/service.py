@@ -16,7 +16,7 @@ from pyweb.prompt import open_browser_tokenizer
 __all__ = ["Service", "start"]
 
 
-_METHODS = ("load", "ask", "perplexity", "check", "forget", "recalibrate", "close")
+_METHODS = ("load", "ask", "perplexity", "check", "forget", "recalibrate", "draft_costs", "close")
 
 
 def start(host) -> "Service":
@@ -200,6 +200,9 @@ class Service:
 
     async def _recalibrate(self, number: int) -> dict:
         return await self._loaded().recalibrate()
+
+    async def _draft_costs(self, number: int) -> dict:
+        return await self._loaded().draft_costs()
 
     async def _extracted(self, page: dict):
         await self._host.packages("page")

@@ -11,12 +11,13 @@ from pyweb.device import Device
 from pyweb.engine.programs import Programs
 from pyweb.kernels.tuning import WIDTHS
 
-__all__ = ["Calibration", "calibrate_costs", "calibrate_window"]
+__all__ = ["Calibration", "calibrate_costs", "calibrate_window", "measure_drafting"]
 
 SOFTWARE_WIDTHS = (1, 2, 4, 8)
 _WINDOWS = (1, 2, 4)
 _TOLERANCE = 1.1  # the smallest window within a tenth of the fastest: small ones follow the text sooner
 SAMPLES = 7
+_DRAFTS = 20  # in one submission, so that the host's share of one is small
 _LEAST = 0.01  # milliseconds: completions can be reported together
 _WINDOW_STEPS = 24
 
@@ -74,6 +75,27 @@ async def calibrate_costs(
             times.append(perf_counter())
         intervals = [1000 * (after - before) for before, after in pairwise(times)]
         costs[width] = max(median(intervals[1:] or intervals), _LEAST)
+    return costs
+
+
+async def measure_drafting(
+    device: Device, programs: Programs, begin: Callable[[int], object], sizes: Sequence[int]
+) -> dict[int, float]:
+    """Milliseconds that drafting adds to a step, by the tokens of memory that its scan reads beside the context.
+
+    Args:
+        begin: async, writes a prompt and a memory of so many tokens.
+    """
+    costs = {}
+    for size in sizes:
+        await begin(size)
+        program = await programs.drafting_alone(size, _DRAFTS)
+        tickets = [device.submit(program) for _ in range(SAMPLES)]
+        times = []
+        for ticket in tickets:
+            await device.collect(ticket)
+            times.append(perf_counter())
+        costs[size] = median(1000 * (after - before) / _DRAFTS for before, after in pairwise(times))
     return costs
 
 

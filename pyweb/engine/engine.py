@@ -5,7 +5,14 @@ from collections.abc import Callable, Sequence
 from time import perf_counter
 
 from pyweb.device import Device, Source
-from pyweb.engine.calibration import SAMPLES, SOFTWARE_WIDTHS, Calibration, calibrate_costs, calibrate_window
+from pyweb.engine.calibration import (
+    SAMPLES,
+    SOFTWARE_WIDTHS,
+    Calibration,
+    calibrate_costs,
+    calibrate_window,
+    measure_drafting,
+)
 from pyweb.engine.decode import Decoding, Generation
 from pyweb.engine.exactness import Exactness
 from pyweb.engine.modes import FixedWidth, Mode, Steering, parse_mode
@@ -206,6 +213,15 @@ class Engine:
         if self._programs.drafting is not None:
             for buffer, offset, data in self._programs.drafting.erased():
                 self.device.write(buffer, offset, data)
+
+    async def draft_costs(self, sizes: Sequence[int] = (0, 8192, 16384, MEMORY_TOKENS)) -> dict[int, float]:
+        """Milliseconds that drafting adds to a step, by the memory's tokens, behind a prompt of 512 tokens."""
+        return await measure_drafting(self.device, self._programs, self._begin_draft_costs, sizes)
+
+    async def _begin_draft_costs(self, size: int) -> None:
+        words = [1 + i * i % 997 for i in range(max(size, 512))]
+        self._begin(words[: min(512, self.context - 1)], 1, ())
+        await self._begin_drafting([word % self.decoder.vocabulary for word in words[:size]])
 
     def _begin_calibration(self) -> None:
         count = min(self.context - 1, (SAMPLES + 1) * MAX_NODES + 1)

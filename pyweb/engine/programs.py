@@ -44,6 +44,11 @@ class Programs:
         """Submits the drafting that precedes the first step."""
         self._device.submit(await self._program(("draft", remembered), self.drafting.dispatches, remembered))
 
+    async def drafting_alone(self, remembered: int, times: int) -> int:
+        """Drafting without a step, so many times."""
+        key = ("drafting", remembered, times)
+        return await self._program(key, lambda: self.drafting.dispatches(remembered) * times)
+
     async def calibration(self, width: int) -> int:
         """A step of `width` nodes, all valid, that advances like a prefill and drafts like a decode step."""
         return await self._program(("calibration", width), self._calibration, width)
