@@ -16,11 +16,19 @@ async function table(mode) {
   return { database, store: database.transaction(TABLE, mode).objectStore(TABLE) };
 }
 
-/** Runs one request; the connection doesn't outlive it, so that no tab blocks another. */
+const committed = (transaction) =>
+  new Promise((resolve, reject) => {
+    transaction.oncomplete = resolve;
+    transaction.onerror = transaction.onabort = () => reject(transaction.error);
+  });
+
+/** Runs one request to its commit; the connection doesn't outlive it, so that no tab blocks another. */
 async function once(mode, ask) {
   const { database, store } = await table(mode);
   try {
-    return await settled(ask(store));
+    const done = committed(store.transaction);
+    const [result] = await Promise.all([settled(ask(store)), done]);
+    return result;
   } finally {
     database.close();
   }

@@ -16,7 +16,7 @@ __all__ = ["Calibration", "calibrate_costs", "calibrate_window", "measure_drafti
 SOFTWARE_WIDTHS = (1, 2, 4, 8)
 _WINDOWS = (1, 2, 4)
 _TOLERANCE = 1.1  # the smallest window within a tenth of the fastest: small ones follow the text sooner
-SAMPLES = 7
+SAMPLES, REPEATS = 5, 4  # browsers report completions late by up to some milliseconds: one step is too short a sample
 _DRAFTS = 20  # in one submission, so that the host's share of one is small
 _LEAST = 0.01  # milliseconds: completions can be reported together
 _WINDOW_STEPS = 24
@@ -54,11 +54,12 @@ async def calibrate_costs(
     begin: Callable[[], None],
     widths: Sequence[int],
     samples: int = SAMPLES,
+    repeats: int = 1,
 ) -> dict[int, float]:
     """Milliseconds of a step of each width, all nodes valid, drafting included.
 
-    The steps are submitted together, since a step that waits for the one before costs a read-back more; a sample is the
-    interval between two completions, the cost their median.
+    All is submitted together, since a step that waits for the one before costs a read-back more. A sample is the
+    interval between two completions of `repeats` steps, the cost their median.
 
     Args:
         begin: writes a prompt long enough for `samples` + 1 steps of the widest width.
@@ -68,12 +69,12 @@ async def calibrate_costs(
         program = await programs.calibration(width)
         begin()
         # One more than the samples: the first run of a pipeline, on a clock that may sleep, is none.
-        tickets = [device.submit(program) for _ in range(samples + (samples > 1))]
+        tickets = [device.submit(program, repeats) for _ in range(samples + (samples > 1))]
         times = [perf_counter()]
         for ticket in tickets:
             await device.collect(ticket)
             times.append(perf_counter())
-        intervals = [1000 * (after - before) for before, after in pairwise(times)]
+        intervals = [1000 * (after - before) / repeats for before, after in pairwise(times)]
         costs[width] = max(median(intervals[1:] or intervals), _LEAST)
     return costs
 

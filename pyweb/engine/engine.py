@@ -6,6 +6,7 @@ from time import perf_counter
 
 from pyweb.device import Device, Source
 from pyweb.engine.calibration import (
+    REPEATS,
     SAMPLES,
     SOFTWARE_WIDTHS,
     Calibration,
@@ -57,7 +58,7 @@ class Engine:
         self._buffers: Buffers = plan.buffers
         self.calibration: Calibration | None = None
         self._controller: Controller | None = None
-        self._controlled: Calibration | None = None  # what the controller began with
+        self._controlled: tuple | None = None  # the calibration and widths that the controller began with
         self._exactness = Exactness(device, plan, programs, self._begin_trace)
 
     @classmethod
@@ -145,7 +146,7 @@ class Engine:
             window: steps of a window; where left out 4, or what was measured in "adaptive".
             stops: token ids that end the reply; they are not part of it.
             sampling: how tokens are chosen; the same seed gives the same ids in every mode.
-            remembered: tokens of earlier replies, for the drafter alone.
+            remembered: tokens of earlier replies, for the drafter alone; the last 32,768 count.
             drafter: one of the caller's own, whose trees join the GPU's candidates from window to window.
             on_tokens: called with new ids as they arrive.
             watch: see `Decoding`; makes every window one step long.
@@ -157,6 +158,7 @@ class Engine:
         """
         driven = parse_mode(mode, window)
         self._check_request(prompt, max_tokens)
+        remembered = remembered[-MEMORY_TOKENS:]
         steering = await self._steering(driven)
         prefill_width = await self._prefill_width()
         start = perf_counter()
@@ -165,7 +167,7 @@ class Engine:
         suggestions = await self._begin_drafting(remembered, drafter, prompt) if driven.drafts else None
         await self._prefill(len(prompt), prefill_width, on_prefill, stopped)
         # Programs are kept by this bound: memories that grow by a reply share theirs.
-        bound = -(-len(remembered) // BLOCK) * BLOCK
+        bound = -(-(len(remembered) + (SUGGESTED_TOKENS if suggestions else 0)) // BLOCK) * BLOCK
         if driven.drafts:
             await self._programs.first_draft(bound)
         result = Generation(mode=mode, prefill_time=perf_counter() - start)
@@ -193,8 +195,9 @@ class Engine:
             software = self.tuning.barrier_free
             widths = await self._exactness.allowed(SOFTWARE_WIDTHS if software else WIDTHS)
             await self._begin_drafting(())
+            samples, repeats = (1, 1) if software else (SAMPLES, REPEATS)
             costs = await calibrate_costs(
-                self.device, self._programs, self._begin_calibration, widths, samples=1 if software else SAMPLES
+                self.device, self._programs, self._begin_calibration, widths, samples, repeats
             )
             # A software adapter's step is so long that no window saves anything.
             self.calibration = Calibration(costs, 1 if software else await calibrate_window(self._decode_window))
@@ -224,7 +227,7 @@ class Engine:
         await self._begin_drafting([word % self.decoder.vocabulary for word in words[:size]])
 
     def _begin_calibration(self) -> None:
-        count = min(self.context - 1, (SAMPLES + 1) * MAX_NODES + 1)
+        count = min(self.context - 1, (SAMPLES + 1) * REPEATS * MAX_NODES + 1)
         self._begin([1 + i * 7919 % (self.decoder.vocabulary - 1) for i in range(count)], 1, ())
 
     async def _decode_window(self, window: int, steps: int) -> None:
@@ -235,9 +238,9 @@ class Engine:
         if mode.width is not None:
             return FixedWidth(max(width for width in await self._exactness.allowed((mode.width,))))
         calibration = await self.calibrate()
-        if self._controlled is not calibration:
-            widths = await self._exactness.allowed(tuple(calibration.costs))
-            self._controller, self._controlled = Controller(Costs(calibration.costs), widths), calibration
+        widths = await self._exactness.allowed(tuple(calibration.costs))
+        if self._controlled != (calibration, widths):
+            self._controller, self._controlled = Controller(Costs(calibration.costs), widths), (calibration, widths)
         return self._controller
 
     async def perplexity_sum(self, ids: Sequence[int], on_progress: Report = _ignore) -> float:

@@ -1,13 +1,14 @@
 """The programs of a loaded model, built when first needed."""
 
 from pyweb.device import Device
-from pyweb.plan.control import MAX_NODES
 from pyweb.plan.dispatch import Assembler, Dispatch
 from pyweb.plan.drafting import DraftPlan
 from pyweb.plan.sampling import SamplingPlan, Stages
 from pyweb.plan.step import StepPlan
 
 __all__ = ["Programs"]
+
+CALIBRATED_LENGTH = 1024  # positions that calibration's steps stay below
 
 
 class Programs:
@@ -89,5 +90,5 @@ class Programs:
 
     def _calibration(self, width: int) -> list[Dispatch]:
         plan = self._plan
-        step = [plan.prefill_step(width), *plan.forward(width, plan.chunks(8 * MAX_NODES)), *plan.head(width)]
+        step = [plan.prefill_step(width), *plan.forward(width, plan.chunks(CALIBRATED_LENGTH)), *plan.head(width)]
         return [*step, plan.choose(width)[0], *self.drafting.dispatches(0)]
