@@ -77,7 +77,7 @@ class DawnDevice:
             if line.startswith("{"):
                 return line
             print(line, end="", file=sys.stderr)
-        raise RuntimeError("the Dawn process ended")
+        raise RuntimeError(f"the Dawn process ended with {self._process.wait(10)}")
 
     async def buffer(self, size: int, label: str = "") -> int:
         return self.call("buffer", size, label)
