@@ -86,6 +86,7 @@ export interface Reply {
   dispatches: number;
   steps: number;
   widths: Record<string, number>;
+  warning: string;
   records: [tokens: number, matchLength: number, width: number][];
   windows: [width: number, steps: number, seconds: number][];
 }

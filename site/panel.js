@@ -164,7 +164,8 @@ class Panel {
       this.#assistant ??= await this.#load({ signal, onProgress });
       this.#progress({ stage: 'prefill' });
       const onText = (text) => this.#write(turn.answer, text);
-      turn.note.textContent = statistics(await this.#assistant.ask(question, { signal, onProgress, onText }));
+      const reply = await this.#assistant.ask(question, { signal, onProgress, onText });
+      turn.note.textContent = [statistics(reply), reply.warning].filter(Boolean).join(' · ');
     } catch (error) {
       this.#fail(error, turn, question);
     } finally {

@@ -63,7 +63,8 @@ def _calibration(text: str) -> Calibration | None:
 class Answer:
     """An answer and how it came about. `times` in seconds; counts are of this answer alone.
 
-    `records` has (tokens emitted, match length, width) of each step, `windows` (width, steps, seconds) of each window.
+    `warning` is a sentence for the visitor where this device can't run wide steps exactly, else empty. `records` has
+    (tokens emitted, match length, width) of each step, `windows` (width, steps, seconds) of each window.
     """
 
     answer: str
@@ -78,6 +79,7 @@ class Answer:
     dispatches: int
     steps: int
     widths: dict[str, int]
+    warning: str = ""
     records: list[tuple[int, int, int]] = field(default_factory=list)
     windows: list[tuple[int, int, float]] = field(default_factory=list)
     times: dict[str, float] = field(default_factory=dict)
@@ -334,6 +336,7 @@ class Assistant:
             tokens_per_second=generation.tokens_per_second,
             steps=generation.steps,
             widths={str(width): count for width, count in sorted(generation.widths.items())},
+            warning=self.engine.warning,
             records=generation.records,
             windows=generation.windows,
             times={

@@ -80,6 +80,8 @@ def ask(options: Namespace) -> None:
     if options.json:
         print(json.dumps(result, ensure_ascii=False))
     note(_statistics(result))
+    if result.get("warning"):
+        note(result["warning"])
 
 
 def _statistics(result: dict) -> str:
