@@ -197,7 +197,7 @@ class Engine:
             await self._begin_drafting(())
             samples, repeats = (1, 1) if software else (SAMPLES, REPEATS)
             costs = await calibrate_costs(
-                self.device, self._programs, self._begin_calibration, widths, samples, repeats
+                self.device, self._programs, self._begin_calibration, widths, samples=samples, repeats=repeats
             )
             # A software adapter's step is so long that no window saves anything.
             self.calibration = Calibration(costs, 1 if software else await calibrate_window(self._decode_window))
