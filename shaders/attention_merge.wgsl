@@ -43,7 +43,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   workgroupBarrier();
   let block = group.x * 2u + thread;
   if (thread >= 2u || block >= WIDTH / 32u) { return; }
-  let first = thread * 8u;
+  var mine: array<vec4<f32>, 8>;
+  for (var i = 0u; i < 8u; i++) { mine[i] = values[thread * 8u + i]; }
 #% else
 @compute @workgroup_size(${THREADS})
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
@@ -51,25 +52,14 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   let block = id.x;
   if (control.flags != 0u || t >= control.valid || block >= WIDTH / 32u) { return; }
   let chunks = (control.length + control.nodes[t].z) / CHUNK + 1u;
-  var values: array<vec4<f32>, 8>;
-  let first = 0u;
+  var mine: array<vec4<f32>, 8>;
   for (var i = 0u; i < 8u; i++) {
-    values[i] = vec4<f32>(merged(t, block * 16u + i * 2u, chunks), merged(t, block * 16u + i * 2u + 1u, chunks));
+    mine[i] = vec4<f32>(merged(t, block * 16u + i * 2u, chunks), merged(t, block * 16u + i * 2u + 1u, chunks));
   }
 #% endif
-  var largest = 0.0;
-  for (var i = 0u; i < 8u; i++) { largest = max(largest, max4(values[first + i])); }
-  let scale = block_scale(largest);
-  var sum = 0;
+  let stored = quantize32(mine);
   let at = (t * (WIDTH / 32u) + block) * 3u;
-  for (var half = 0u; half < 2u; half++) {
-    var words = vec4<u32>(0u);
-    for (var i = 0u; i < 4u; i++) {
-      let codes = quantize4(values[first + half * 4u + i], scale);
-      sum += sum4(codes);
-      words[i] = pack4xI8(codes);
-    }
-    x[at + half] = words;
-  }
-  x[at + 2u] = scale_words(scale, sum);
+  x[at] = stored.low;
+  x[at + 1u] = stored.high;
+  x[at + 2u] = stored.scale;
 }

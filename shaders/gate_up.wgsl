@@ -35,21 +35,13 @@ ${reduce()}
     workgroupBarrier();
   }
   for (var t = thread; t < TOKENS && first_token + t < control.valid; t += THREADS) {
-    var largest = 0.0;
-    for (var i = 0u; i < 8u; i++) { largest = max(largest, max4(values[t * 8u + i])); }
-    let scale = block_scale(largest);
+    var block: array<vec4<f32>, 8>;
+    for (var i = 0u; i < 8u; i++) { block[i] = values[t * 8u + i]; }
+    let stored = quantize32(block);
     let at = ((first_token + t) * (M / 32u) + group.x) * 3u;
-    var sum = 0;
-    for (var half = 0u; half < 2u; half++) {
-      var words = vec4<u32>(0u);
-      for (var i = 0u; i < 4u; i++) {
-        let four = quantize4(values[t * 8u + half * 4u + i], scale);
-        sum += sum4(four);
-        words[i] = pack4xI8(four);
-      }
-      out[at + half] = words;
-    }
-    out[at + 2u] = scale_words(scale, sum);
+    out[at] = stored.low;
+    out[at + 1u] = stored.high;
+    out[at + 2u] = stored.scale;
   }
 }
 #% else

@@ -78,24 +78,14 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     squares = fma(h, h, squares);
   }
   let inverse = inverse_rms((squares.x + squares.y) + (squares.z + squares.w));
-  var largest = 0.0;
   var values: array<vec4<f32>, 8>;
   for (var i = 0u; i < 8u; i++) {
     values[i] = hidden[t * WORDS + block * 8u + i] * inverse * weight[block * 8u + i];
-    largest = max(largest, max4(values[i]));
   }
-  let scale = block_scale(largest);
-  var sum = 0;
+  let stored = quantize32(values);
   let at = (t * (WORDS / 8u) + block) * 3u;
-  for (var half = 0u; half < 2u; half++) {
-    var words = vec4<u32>(0u);
-    for (var i = 0u; i < 4u; i++) {
-      let codes = quantize4(values[half * 4u + i], scale);
-      sum += sum4(codes);
-      words[i] = pack4xI8(codes);
-    }
-    x[at + half] = words;
-  }
-  x[at + 2u] = scale_words(scale, sum);
+  x[at] = stored.low;
+  x[at + 1u] = stored.high;
+  x[at + 2u] = stored.scale;
 }
 #% endif

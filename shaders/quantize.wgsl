@@ -12,18 +12,10 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   let t = id.y;
   if (control.flags != 0u || t >= control.valid || id.x >= BLOCKS) { return; }
   let block = t * BLOCKS + id.x;
-  var largest = 0.0;
-  for (var i = 0u; i < 8u; i++) { largest = max(largest, max4(values[block * 8u + i])); }
-  let scale = block_scale(largest);
-  var sum = 0;
-  for (var half = 0u; half < 2u; half++) {
-    var words = vec4<u32>(0u);
-    for (var i = 0u; i < 4u; i++) {
-      let codes = quantize4(values[block * 8u + half * 4u + i], scale);
-      sum += sum4(codes);
-      words[i] = pack4xI8(codes);
-    }
-    x[block * 3u + half] = words;
-  }
-  x[block * 3u + 2u] = scale_words(scale, sum);
+  var mine: array<vec4<f32>, 8>;
+  for (var i = 0u; i < 8u; i++) { mine[i] = values[block * 8u + i]; }
+  let stored = quantize32(mine);
+  x[block * 3u] = stored.low;
+  x[block * 3u + 1u] = stored.high;
+  x[block * 3u + 2u] = stored.scale;
 }

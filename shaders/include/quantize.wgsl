@@ -21,3 +21,27 @@ fn max4(values: vec4<f32>) -> f32 {
 fn scale_words(scale: f32, sum: i32) -> vec4<u32> {
   return vec4<u32>(bitcast<u32>(scale), bitcast<u32>(scale * f32(sum)), 0u, 0u);
 }
+
+// A block as it is stored: two vectors of code words, then scale and sum.
+struct Block {
+  low: vec4<u32>,
+  high: vec4<u32>,
+  scale: vec4<u32>,
+}
+
+fn quantize32(values: array<vec4<f32>, 8>) -> Block {
+  var all = values;
+  var largest = 0.0;
+  for (var i = 0u; i < 8u; i++) { largest = max(largest, max4(all[i])); }
+  let scale = block_scale(largest);
+  var sum = 0;
+  var words: array<u32, 8>;
+  for (var i = 0u; i < 8u; i++) {
+    let codes = quantize4(all[i], scale);
+    sum += sum4(codes);
+    words[i] = pack4xI8(codes);
+  }
+  return Block(vec4<u32>(words[0], words[1], words[2], words[3]),
+               vec4<u32>(words[4], words[5], words[6], words[7]),
+               scale_words(scale, sum));
+}
