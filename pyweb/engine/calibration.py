@@ -11,13 +11,14 @@ from pyweb.device import Device
 from pyweb.engine.programs import Programs
 from pyweb.kernels.tuning import WIDTHS
 
-__all__ = ["Calibration", "calibrate_costs", "calibrate_window", "measure_drafting"]
+__all__ = ["Calibration", "calibrate_costs", "calibrate_window", "measure_drafting", "warm_up"]
 
 SOFTWARE_WIDTHS = (1, 2, 4, 8)
 _WINDOWS = (1, 2, 4)
 _TOLERANCE = 1.1  # the smallest window within a tenth of the fastest: small ones follow the text sooner
 SAMPLES, REPEATS = 5, 4  # browsers report completions late by up to some milliseconds: one step is too short a sample
 _DRAFTS = 20  # in one submission, so that the host's share of one is small
+_WAKE, _MOST_WAKES = 0.2, 50  # seconds, submissions
 _LEAST = 0.01  # milliseconds: completions can be reported together
 _WINDOW_STEPS = 24
 
@@ -68,7 +69,7 @@ async def calibrate_costs(
     for width in widths:
         program = await programs.calibration(width)
         begin()
-        # One more than the samples: the first run of a pipeline, on a clock that may sleep, is none.
+        # One more than the samples: the first run of a pipeline is none.
         tickets = [device.submit(program, repeats) for _ in range(samples + (samples > 1))]
         times = [perf_counter()]
         for ticket in tickets:
@@ -77,6 +78,17 @@ async def calibrate_costs(
         intervals = [1000 * (after - before) / repeats for before, after in pairwise(times)]
         costs[width] = max(median(intervals[1:] or intervals), _LEAST)
     return costs
+
+
+async def warm_up(device: Device, programs: Programs, begin: Callable[[], None]) -> None:
+    """Keeps the GPU busy for a moment: its clock rises slowly, and the first width measured would pay for that."""
+    program = await programs.calibration(1)
+    start = perf_counter()
+    for _ in range(_MOST_WAKES):
+        begin()
+        await device.collect(device.submit(program, REPEATS))
+        if perf_counter() - start > _WAKE:
+            break
 
 
 async def measure_drafting(

@@ -13,6 +13,7 @@ from pyweb.engine.calibration import (
     calibrate_costs,
     calibrate_window,
     measure_drafting,
+    warm_up,
 )
 from pyweb.engine.decode import Decoding, Generation
 from pyweb.engine.exactness import Exactness
@@ -196,6 +197,8 @@ class Engine:
             widths = await self._exactness.allowed(SOFTWARE_WIDTHS if software else WIDTHS)
             await self._begin_drafting(())
             samples, repeats = (1, 1) if software else (SAMPLES, REPEATS)
+            if not software:
+                await warm_up(self.device, self._programs, self._begin_calibration)
             costs = await calibrate_costs(
                 self.device, self._programs, self._begin_calibration, widths, samples=samples, repeats=repeats
             )

@@ -44,7 +44,8 @@ class TextStream:
                 self._anchor, self._anchor_text = self._pending, text
             self._pending = []
             return text
-        if len(self._pending) > _LONGEST_PENDING:
+        # Only tokens that are no text by themselves count: an empty one may stand between two halves of a character.
+        if sum(_BROKEN in self._decode([held]) for held in self._pending) > _LONGEST_PENDING:
             return self._give_up_on_broken(text)
         return ""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pyweb.engine import Calibration, Engine, calibration
-from pyweb.engine.calibration import SAMPLES, SOFTWARE_WIDTHS, calibrate_costs, calibrate_window
+from pyweb.engine.calibration import SAMPLES, SOFTWARE_WIDTHS, calibrate_costs, calibrate_window, warm_up
 from pyweb.kernels.tuning import SOFTWARE, WIDTHS
 from pyweb.weights import parse_gguf
 from tests.plan.fake import FakeDevice
@@ -165,3 +165,12 @@ def test_the_controller_works_with_new_measurements(loaded):
 
     assert asyncio.run(steering({1: 1.0, 2: 1.5}))[2] == 1.5
     assert asyncio.run(steering({1: 1.0, 2: 7.5}))[2] == 7.5
+
+
+def test_warming_up_ends(clock):
+    """After a moment, and on a clock that stands still as well."""
+    quick, still = (TimedDevice(clock, lambda width, run, cost=cost: cost) for cost in (0.05, 0.0))
+    asyncio.run(warm_up(quick, WidthAsProgram(), lambda: None))
+    asyncio.run(warm_up(still, WidthAsProgram(), lambda: None))
+    assert len(quick.runs) == 5
+    assert 0 < len(still.runs) <= 100

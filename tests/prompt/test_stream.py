@@ -85,3 +85,9 @@ def test_real_tokens(tokenizer, texts):
     for text in texts:
         ids = tokenizer.encode(text)
         assert "".join(stream(tokenizer.decode, [[number] for number in ids])) == text
+
+
+def test_empty_tokens_between_two_halves_of_a_character():
+    table = [b"\xc2", b"", b"\x80"]
+    decode = lambda ids: b"".join(table[i] for i in ids).decode(errors="replace")  # noqa: E731
+    assert "".join(stream(decode, [[0, *[1] * 20, 2]])) == "\x80"
