@@ -20,7 +20,7 @@ SAMPLES, REPEATS = 5, 4  # browsers report completions late by up to some millis
 _DRAFTS = 20  # in one submission, so that the host's share of one is small
 _WAKE, _MOST_WAKES = 0.2, 50  # seconds, submissions
 _LEAST = 0.01  # milliseconds: completions can be reported together
-_WINDOW_STEPS = 24
+_WINDOW_STEPS = 64
 
 
 @dataclass(frozen=True)

@@ -203,7 +203,7 @@ class Engine:
                 self.device, self._programs, self._begin_calibration, widths, samples=samples, repeats=repeats
             )
             # A software adapter's step is so long that no window saves anything.
-            self.calibration = Calibration(costs, 1 if software else await calibrate_window(self._decode_window))
+            self.calibration = Calibration(costs, 1 if software else await self._best_window())
         return self.calibration
 
     async def prepare(self, mode: str) -> None:
@@ -233,8 +233,14 @@ class Engine:
         count = min(self.context - 1, (SAMPLES + 1) * REPEATS * MAX_NODES + 1)
         self._begin([1 + i * 7919 % (self.decoder.vocabulary - 1) for i in range(count)], 1, ())
 
+    async def _best_window(self) -> int:
+        await self._decode_window(1, 8)  # compiles what the measured ones share
+        return await calibrate_window(self._decode_window)
+
     async def _decode_window(self, window: int, steps: int) -> None:
-        await self.generate([1, 2, 3], max_tokens=min(steps, self.context - 4), window=window)
+        """A short reply with drafts, as "adaptive" runs them."""
+        count = min(steps, self.context - 4)
+        await self.generate([1, 2, 3], max_tokens=count, mode="fixed:8", window=window)
 
     async def _steering(self, mode: Mode) -> Steering:
         """What chooses the widths of a reply, among those that are exact on this device."""
