@@ -19,13 +19,14 @@ __all__ = ["Decoding", "Generation"]
 class Generation:
     """A reply and what it took. Times in seconds.
 
-    `records` has (tokens emitted, match length of the best draft candidate, width) of every step, `windows` (width,
+    `reused` prompt tokens were in the KV cache already. `records` has (tokens emitted, match length of the best draft candidate, width) of every step, `windows` (width,
     steps that emitted, seconds since the window before was complete) of every window.
     """
 
     ids: list[int] = field(default_factory=list)
     finish_reason: str = ""
     mode: str = ""
+    reused: int = 0
     records: list[tuple[int, int, int]] = field(default_factory=list)
     windows: list[tuple[int, int, float]] = field(default_factory=list)
     prefill_time: float = 0.0
@@ -86,11 +87,12 @@ class Decoding:
     stages: Stages | None = None
     watch: Callable[[list[tuple[int, int]], tuple[int, int, int], list[int]], None] | None = None
     suggestions: Suggestions | None = None
+    emitted: list[int] = field(default_factory=list, init=False)
 
     async def run(
-        self, result: Generation, on_tokens: Callable[[list[int]], None], stopped: Callable[[], bool]
+        self, result: Generation, on_tokens: Callable[[list[int]], int | None], stopped: Callable[[], bool]
     ) -> None:
-        """Runs windows until the reply is finished and fills `result`."""
+        """Runs windows until the reply is finished and fills `result`; `emitted` are all tokens, a stop token too."""
         pending: deque[_Window] = deque()
         start = last = perf_counter()
         first_at = 0.0
@@ -107,8 +109,10 @@ class Decoding:
             if not first_at and result.records:
                 first_at = now
                 result.first_token_time = now - start
-            if new:
-                on_tokens(new)
+            kept = on_tokens(new) if new else None
+            if kept is not None:
+                del result.ids[kept:]
+                result.finish_reason = "stop"
             if self.suggestions:
                 self.suggestions.observe(new)
             if self.watch and result.windows[-1][1]:
@@ -130,12 +134,13 @@ class Decoding:
 
     def _take(self, result: Generation, state: State, done: _Window, seconds: float) -> list[int]:
         """Moves a window's news into the result; the new ids without the stop token."""
-        new = state.tokens(len(result.ids))
+        new = state.tokens(len(self.emitted))
         records = state.records(result.steps)
         # A window cut short by the reply's end, or the one behind the prefill, doesn't show what its steps cost.
         if result.windows and len(records) == done.steps:
             self.steering.completed(done.width, len(records), 1000 * seconds)
         self.steering.observe(records)
+        self.emitted += new
         result.ids += new
         result.records += records
         result.windows.append((done.width, len(records), seconds))

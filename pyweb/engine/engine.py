@@ -61,6 +61,7 @@ class Engine:
         self._controller: Controller | None = None
         self._controlled: tuple | None = None  # the calibration and widths that the controller began with
         self._exactness = Exactness(device, plan, programs, self._begin_trace)
+        self._cached: list[int] = []  # tokens whose keys and values lie in the cache
 
     @classmethod
     async def load(
@@ -135,12 +136,13 @@ class Engine:
         sampling: Sampling = GREEDY,
         remembered: Sequence[int] = (),
         drafter: Drafter | None = None,
-        on_tokens: Callable[[list[int]], None] = lambda ids: None,
+        reuse: bool = True,
+        on_tokens: Callable[[list[int]], int | None] = lambda ids: None,
         watch: Callable[[list[tuple[int, int]], tuple[int, int, int], list[int]], None] | None = None,
         on_prefill: Report = _ignore,
         stopped: Callable[[], bool] = lambda: False,
     ) -> Generation:
-        """Decodes a reply to `prompt`. Its ids don't depend on mode, window or memory.
+        """Decodes a reply to `prompt`. Its ids don't depend on mode, window, memory or what is in the cache.
 
         Args:
             mode: see `parse_mode`.
@@ -149,7 +151,9 @@ class Engine:
             sampling: how tokens are chosen; the same seed gives the same ids in every mode.
             remembered: tokens of earlier replies, for the drafter alone; the last 32,768 count.
             drafter: one of the caller's own, whose trees join the GPU's candidates from window to window.
-            on_tokens: called with new ids as they arrive.
+            reuse: take what prompt and KV cache have in common at their beginning from the cache.
+            on_tokens: called with new ids as they arrive. A number that it returns ends the reply after so many ids,
+                with finish_reason "stop".
             watch: see `Decoding`; makes every window one step long.
             stopped: asked between windows; True ends the reply with finish_reason "cancelled".
 
@@ -163,15 +167,16 @@ class Engine:
         steering = await self._steering(driven)
         prefill_width = await self._prefill_width()
         start = perf_counter()
-        self._begin(prompt, max_tokens, stops)
+        reused = self._common(prompt) if reuse else 0
+        self._begin(prompt, max_tokens, stops, reused)
         await self._begin_sampling(sampling)
         suggestions = await self._begin_drafting(remembered, drafter, prompt) if driven.drafts else None
-        await self._prefill(len(prompt), prefill_width, on_prefill, stopped)
+        await self._prefill(prompt, prefill_width, on_prefill, stopped, start=reused)
         # Programs are kept by this bound: memories that grow by a reply share theirs.
         bound = -(-(len(remembered) + (SUGGESTED_TOKENS if suggestions else 0)) // BLOCK) * BLOCK
         if driven.drafts:
             await self._programs.first_draft(bound)
-        result = Generation(mode=mode, prefill_time=perf_counter() - start)
+        result = Generation(mode=mode, reused=reused, prefill_time=perf_counter() - start)
         decoding = Decoding(
             device=self.device,
             programs=self._programs,
@@ -188,6 +193,8 @@ class Engine:
             suggestions=suggestions,
         )
         await decoding.run(result, on_tokens, stopped)
+        # The last token's keys and values would be computed by the next step; a cancelled reply went on behind these.
+        self._cached = [*prompt, *decoding.emitted][:-1]
         return result
 
     async def calibrate(self) -> Calibration:
@@ -260,7 +267,7 @@ class Engine:
             raise UsageError(f"Perplexity needs 2 to {self.context} tokens, not {len(ids)}.")
         prefill_width = await self._prefill_width()
         self._begin(ids, 1, ())
-        await self._prefill(len(ids), prefill_width, on_progress, lambda: False, "likelihood")
+        await self._prefill(ids, prefill_width, on_progress, lambda: False, "likelihood")
         size = (len(ids) - 1) * 4
         data = await self.device.collect(self.device.submit(0, 1, (self._buffers.nll.buffer, 0, size)))
         return sum(struct.unpack(f"<{len(ids) - 1}f", data))
@@ -286,12 +293,18 @@ class Engine:
         if len(prompt) >= self.context:
             raise PromptTooLongError(f"The prompt has {len(prompt)} tokens, the context holds {self.context}.")
 
-    def _begin(self, prompt: Sequence[int], max_tokens: int, stops: Sequence[int]) -> None:
+    def _common(self, prompt: Sequence[int]) -> int:
+        """Tokens at the prompt's beginning that are in the cache; never all, since the last one is the first step's."""
+        pairs = enumerate(zip(prompt[:-1], self._cached, strict=False))
+        return next((i for i, (one, other) in pairs if one != other), min(len(prompt) - 1, len(self._cached)))
+
+    def _begin(self, prompt: Sequence[int], max_tokens: int, stops: Sequence[int], reused: int = 0) -> None:
         b = self._buffers
+        self._cached = []
         ids = b"".join(int(token).to_bytes(4, "little") for token in prompt)
         self.device.write(b.context.buffer, 0, ids)
         self.device.write(b.request.buffer, 0, request_bytes(max_tokens, self.context, len(prompt), stops))
-        self.device.write(b.control.buffer, STATE, initial_state(0, len(prompt)))
+        self.device.write(b.control.buffer, STATE, initial_state(reused, len(prompt)))
 
     def _begin_trace(self, ids: Sequence[int]) -> None:
         """A prompt whose keys and values will lie in the cache in order."""
@@ -325,12 +338,18 @@ class Engine:
         await self._programs.once(self._programs.sampling.begin(sampling))
 
     async def _prefill(
-        self, count: int, width: int, on_progress: Report, stopped: Callable[[], bool], head: str = ""
+        self,
+        prompt: Sequence[int],
+        width: int,
+        on_progress: Report,
+        stopped: Callable[[], bool],
+        head: str = "",
+        start: int = 0,
     ) -> None:
-        """All tokens but the last in chunks, one submission each, two in flight; then the last one becomes node 0."""
+        """Tokens `start` to the last but one in chunks, one submission each, two in flight; the last becomes node 0."""
         pending: deque[tuple[int, int]] = deque()
-        total = count - 1
-        for first in range(0, total, width):
+        total = len(prompt) - 1
+        for first in range(start, total, width):
             program = await self._programs.prefill(width, first + width, head)
             pending.append((self.device.submit(program), min(first + width, total)))
             if len(pending) == 2:
@@ -342,6 +361,7 @@ class Engine:
         while pending:
             ticket, done = pending.popleft()
             await self.device.collect(ticket)
+            self._cached = list(prompt[:done])
             on_progress(done, total)
         if stopped():
             raise StoppedError("The reply was stopped before its first token.")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pyweb.errors import PromptTooLongError, StoppedError
-from pyweb.kernels.tuning import SOFTWARE
+from pyweb.kernels.tuning import GPU, SOFTWARE
 
 
 @pytest.fixture(scope="session")
@@ -144,5 +144,76 @@ def test_stopping(tiny, prompt, plain):
 
 def test_progress_of_a_prefill(tiny, prompt):
     seen = []
-    generate(tiny, prompt * 4, max_tokens=1, on_prefill=lambda done, total: seen.append((done, total)))
+    report = lambda done, total: seen.append((done, total))  # noqa: E731
+    generate(tiny, prompt * 4, max_tokens=1, reuse=False, on_prefill=report)
     assert seen == [(32, 79), (64, 79), (79, 79)]
+
+
+FOLLOW_UP = [7, 3, 9, 2, 11, 4]
+
+
+def caches_equal(one, other):
+    return all(a.any() and np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize("options", [{}, {"mode": "fixed:8"}, {"mode": "greedy"}], ids=str)
+@pytest.mark.parametrize("name", ["software", "gpu"])
+def test_a_follow_up_takes_what_is_common_from_the_cache(engine, prompt, name, options):
+    """With the bits of a prefill of everything, after a reply by drafts, one cut by a stop token, and a stopped one."""
+    loaded = engine("tied", {"software": SOFTWARE, "gpu": GPU}[name])
+    first = generate(loaded, prompt, max_tokens=12, reuse=False, **options)
+    stop = first.ids[8]
+    seen = []
+    ended = {
+        "length": {"max_tokens": 12},
+        "stop": {"max_tokens": 12, "stops": [stop]},
+        "cancelled": {"max_tokens": 40, "on_tokens": seen.append, "stopped": lambda: len(seen) >= 2},
+    }
+    for reason, how in ended.items():
+        first = generate(loaded, prompt, reuse=False, **options, **how)
+        assert first.finish_reason == reason
+        whole = [*prompt, *first.ids, *FOLLOW_UP]
+        second = generate(loaded, whole, max_tokens=10, **options)
+        kept = cache_of(loaded, len(whole) + 9)
+        fresh = generate(loaded, whole, max_tokens=10, reuse=False, **options)
+        assert second.ids == fresh.ids and fresh.reused == 0
+        assert second.reused == len(prompt) + len(first.ids) - (0 if reason == "stop" else 1)
+        assert caches_equal(kept, cache_of(loaded, len(whole) + 9))
+
+
+def test_only_what_is_common_is_reused(tiny, prompt):
+    reply = generate(tiny, prompt, max_tokens=8)
+    other = [*prompt[:11], prompt[11] + 1, *prompt[12:]]
+    changed = generate(tiny, other, max_tokens=8)
+    assert changed.reused == 11
+    assert changed.ids == generate(tiny, other, max_tokens=8, reuse=False).ids
+    again = generate(tiny, other, max_tokens=8, mode="greedy")
+    assert (again.reused, again.ids) == (len(other) - 1, changed.ids)
+    assert generate(tiny, prompt, max_tokens=8).ids == reply.ids
+
+
+def test_after_checking_or_measuring_no_old_reply_is_reused(tiny, prompt):
+    for disturb, left in ((lambda: tiny.trace(prompt, 4), 0), (lambda: tiny.perplexity_sum(prompt[:9]), 8)):
+        plain = generate(tiny, prompt, max_tokens=4, reuse=False)
+        asyncio.run(disturb())
+        again = generate(tiny, prompt, max_tokens=4)
+        assert (again.ids, again.reused) == (plain.ids, left)
+
+
+def test_a_prefill_that_was_stopped_is_gone_on_with(tiny, prompt):
+    long, calls = prompt * 4, []
+    with pytest.raises(StoppedError):
+        generate(tiny, long, reuse=False, stopped=lambda: calls.append(0) or len(calls) > 0)
+    reply = generate(tiny, long, max_tokens=6)
+    assert reply.reused == 64
+    assert reply.ids == generate(tiny, long, max_tokens=6, reuse=False).ids
+
+
+@pytest.mark.parametrize("mode", ["greedy", "loop", "fixed:8"])
+def test_whoever_reads_can_end_a_reply(tiny, prompt, plain, mode):
+    got = []
+    reply = generate(
+        tiny, prompt, max_tokens=24, mode=mode, on_tokens=lambda new: got.extend(new) or (5 if len(got) > 5 else None)
+    )
+    assert (reply.ids, reply.finish_reason) == (plain[:5], "stop")
+    assert generate(tiny, prompt, max_tokens=24).ids == plain
