@@ -3,14 +3,19 @@ export interface Progress {
   done: number;
   total: number;
   note: string;
+  /** seconds that the rest of a file will take */
+  left?: number | null;
 }
 
 export interface ModelSource {
   name: string;
-  url: string;
+  url?: string;
+  file?: File;
   size?: number;
-  sha256?: string;
   parts?: string[];
+  /** URL of a tokenizer.json in place of the file's own vocabulary */
+  tokenizer?: string;
+  keep?: boolean;
 }
 
 export interface PageSnapshot {
@@ -28,7 +33,7 @@ export interface Handlers {
 }
 
 export interface LoadOptions {
-  model: string | ModelSource;
+  model: string | File | ModelSource;
   context?: number;
   kv?: 'f16' | 'f32';
   memory?: 'off' | 'conversation' | 'origin';
@@ -38,16 +43,26 @@ export interface LoadOptions {
   worker?: string;
 }
 
-export interface AskOptions extends Handlers {
-  page?: PageSnapshot;
+export interface Material {
+  /** of this document where left out, none where null */
+  page?: PageSnapshot | null;
   text?: string;
+  system?: string;
+}
+
+export interface QuestionOptions extends Handlers {
+  selection?: string;
   maxTokens?: number;
   mode?: string;
   window?: number;
   budget?: number;
+  stop?: string[];
+  reuse?: boolean;
   sampling?: SamplingOptions;
   onStep?: (step: Step) => void;
 }
+
+export interface AskOptions extends Material, QuestionOptions {}
 
 export interface Token {
   id: number;
@@ -78,7 +93,11 @@ export interface Reply {
   reply_ids: number[];
   mode: string;
   adapter: string;
-  finish_reason: string;
+  finish_reason: 'stop' | 'length' | 'cancelled';
+  reused: number;
+  dropped: number;
+  material: string;
+  notes: string[];
   times: { load: number; prefill: number; first_token: number; decode: number };
   tokens_per_second: number;
   submits: number;
@@ -96,6 +115,7 @@ export interface Loaded {
   gpu_bytes: { weights: number; kv_cache: number };
   fetched: number;
   not_kept: string;
+  notes: string[];
   warning: string;
   calibration: { costs: Record<string, number>; window: number } | null;
   load: number;
@@ -115,6 +135,8 @@ export class PywebError extends Error {
 export class Assistant {
   static load(options: LoadOptions): Promise<Assistant>;
   ask(question: string, options?: AskOptions): Promise<Reply>;
+  chat(options?: Material): Chat;
+  inspect(model: string | File | ModelSource, context?: number): Promise<Description>;
   perplexity(text: string, tokens: number, handlers?: Handlers): Promise<Perplexity>;
   check(widths: number[], handlers?: Handlers): Promise<object>;
   forget(): Promise<object>;
@@ -123,4 +145,25 @@ export class Assistant {
   request(method: string, params: object, handlers?: Handlers): Promise<any>;
   stop(): void;
   close(): void;
+}
+
+export class Chat {
+  ask(question: string, options?: QuestionOptions): Promise<Reply>;
+  close(): Promise<void>;
+}
+
+export interface Description {
+  name: string | null;
+  architecture: string | null;
+  licence: string | null;
+  parameters: number;
+  weight_bytes: number;
+  quantization: Record<string, Record<string, { count: number; bytes: number }>>;
+  tokenizer: string | null;
+  vocabulary: number | null;
+  template: boolean;
+  context: number | null;
+  memory: { context: number; weights: number; kv_cache: number; total: number } | null;
+  runs: boolean;
+  missing: string[];
 }

@@ -16,13 +16,19 @@ export class PywebError extends Error {
 
 const here = (path) => new URL(path, import.meta.url).href;
 
+const absolute = (url) => new URL(url, document.baseURI).href;
+
 /**
- * A model by short name (one that `models/index.json` beside the bridge lists), by URL, or described.
- * @returns {Promise<{name: string, url: string}>}
+ * A model by short name (one that `models/index.json` beside the bridge lists), by URL, as a picked file, or described.
+ * @returns {Promise<{name: string, url?: string, file?: File}>}
  */
 async function described(model) {
-  if (typeof model === 'object') return { ...model, url: new URL(model.url, document.baseURI).href };
-  if (/[/.]/.test(model)) return { name: model.split('/').at(-1), url: new URL(model, document.baseURI).href };
+  if (model instanceof File) return { name: model.name, file: model };
+  if (typeof model === 'object') {
+    const urls = Object.entries(model).filter(([key, url]) => ['url', 'tokenizer'].includes(key) && url);
+    return { ...model, ...Object.fromEntries(urls.map(([key, url]) => [key, absolute(url)])) };
+  }
+  if (/[/.]/.test(model)) return { name: model.split('/').at(-1), url: absolute(model) };
   const index = here('../models/index.json');
   const reply = await fetch(index).catch(() => ({ ok: false }));
   const known = reply.ok ? await reply.json() : [];
@@ -40,7 +46,7 @@ export class Assistant {
   #worker;
   #pending = new Map();
   #lastId = 0;
-  /** What loading found: context, gpu_bytes, fetched, not_kept, warning, calibration. */
+  /** What loading found: context, gpu_bytes, fetched, not_kept, notes, warning, calibration. */
   loaded = null;
 
   /** Use `Assistant.load`. */
@@ -57,12 +63,15 @@ export class Assistant {
   /**
    * Starts the runtime and loads a model.
    * @param {object} options
-   * @param {string | {name: string, url: string, size?: number, sha256?: string}} options.model
+   * @param {string | File | {name: string, url?: string, file?: File, size?: number, parts?: string[],
+   *   tokenizer?: string}} options.model short name, URL or picked GGUF file; `tokenizer` is the URL of a
+   *   `tokenizer.json` that takes the place of the file's own vocabulary
    * @param {number} [options.context] tokens of context; the model's own or 4096 where left out
    * @param {string} [options.kv] storage of keys and values: `f16` or `f32`
    * @param {string} [options.memory] what drafts may be copied from: `off`, `conversation` or `origin`
-   * @param {(p: {stage: string, done: number, total: number, note: string}) => void} [options.onProgress]
-   * @param {AbortSignal} [options.signal] ends the load
+   * @param {(p: {stage: string, done: number, total: number, note: string, left?: number}) => void}
+   *   [options.onProgress] `left`: seconds that the rest of the file will take
+   * @param {AbortSignal} [options.signal] ends the load at any point
    * @param {string} [options.runtime] URL of the folder of runtime parts, with its closing slash
    * @param {string} [options.worker] URL of worker.js
    * @returns {Promise<Assistant>}
@@ -88,15 +97,19 @@ export class Assistant {
   }
 
   /**
-   * Answers a question about this page, another page or a text.
+   * Answers a question that stands alone, about this page, another page or a text.
    * @param {string} question
    * @param {object} [options]
-   * @param {{html: string, url: string, title: string}} [options.page] a snapshot; of this document where left out
+   * @param {{html: string, url: string, title: string, selection?: string} | null} [options.page] a snapshot; of this
+   *   document where left out, of none where null
    * @param {string} [options.text] a text in place of a page
+   * @param {string} [options.system] a system text
    * @param {number} [options.maxTokens]
    * @param {string} [options.mode] `greedy`, `loop`, `fixed:N` or `adaptive`
    * @param {number} [options.window] steps between two read-backs
    * @param {number} [options.budget] tokens of page text
+   * @param {string[]} [options.stop] strings that end the reply
+   * @param {boolean} [options.reuse] false computes the whole prompt anew
    * @param {object} [options.sampling] temperature, top_k, top_p, min_p, repetition_penalty, presence_penalty,
    *   frequency_penalty, logit_bias (pairs of token and bias), seed; the likeliest token where left out
    * @param {(text: string) => void} [options.onText] called with each new piece of the answer
@@ -107,10 +120,26 @@ export class Assistant {
    * @returns {Promise<object>} answer, ids, times and counts
    */
   ask(question, options = {}) {
-    const { page, text, maxTokens, mode, window, budget, sampling, onStep, ...handlers } = options;
-    const material = text === undefined ? { page: page ?? snapshot(document) } : { text };
-    const rest = { max_tokens: maxTokens, mode, window, budget, sampling, steps: Boolean(onStep) };
-    return this.request('ask', { question, ...material, ...rest }, { ...handlers, onStep });
+    return this.#ask(question, material(options), options);
+  }
+
+  /**
+   * Begins a conversation about this page, another page or a text: follow-up questions know the earlier ones, and only
+   * what is new is computed.
+   * @param {object} [options] page, text and system as in `ask`
+   * @returns {Chat}
+   */
+  chat(options = {}) {
+    const opened = this.request('chat', material(options));
+    opened.catch(() => {}); // the first question hears of it
+    return new Chat(opened, (question, params, rest) => this.#ask(question, params, rest), (chat) =>
+      this.request('end_chat', { chat }),
+    );
+  }
+
+  #ask(question, params, { maxTokens, mode, window, budget, stop, reuse, sampling, selection, onStep, ...handlers }) {
+    const rest = { max_tokens: maxTokens, mode, window, budget, stop, reuse, sampling, selection };
+    return this.request('ask', { question, ...params, ...rest, steps: Boolean(onStep) }, { ...handlers, onStep });
   }
 
   /** Erases the memory of earlier replies, on the GPU and on this device. */
@@ -133,7 +162,15 @@ export class Assistant {
     return this.request('check', { widths }, handlers);
   }
 
-  /** Stops whatever is being answered. */
+  /**
+   * What a model file holds and whether it runs: sizes, weights, tokenizer, memory; nothing is loaded.
+   * @param {string | File | object} model as in `load`
+   */
+  async inspect(model, context) {
+    return this.request('inspect', { model: await described(model), context });
+  }
+
+  /** Stops whatever is being answered or waits for its turn. */
   stop() {
     for (const id of this.#pending.keys()) if (id) this.#post('stop', { id });
   }
@@ -183,5 +220,39 @@ export class Assistant {
   #end(error) {
     for (const { reject } of this.#pending.values()) reject?.(new PywebError(error));
     this.#pending.clear();
+  }
+}
+
+/** The part of `ask`'s options that says what is asked about. */
+function material({ page, text, system }) {
+  return { ...(text === undefined ? { page: page === undefined ? snapshot(document) : page } : { text }), system };
+}
+
+/** A conversation; made by `Assistant.chat`. */
+export class Chat {
+  #opened;
+  #ask;
+  #end;
+
+  /** Use `Assistant.chat`. */
+  constructor(opened, ask, end) {
+    this.#opened = opened;
+    this.#ask = ask;
+    this.#end = end;
+  }
+
+  /**
+   * Answers the next question; options are those of `Assistant.ask` but for page, text and system, and `selection`:
+   * what the reader has selected on the page. A question that fails leaves the conversation as it was.
+   */
+  async ask(question, options = {}) {
+    const { chat } = await this.#opened;
+    return this.#ask(question, { chat }, options);
+  }
+
+  /** Forgets the conversation. */
+  async close() {
+    const { chat } = await this.#opened;
+    await this.#end(chat);
   }
 }

@@ -12,7 +12,16 @@ import * as weights from './weights.js';
 /** Packages that the core start does without, in the order in which they load in the background. */
 const GROUPS = { numpy: ['numpy'], page: ['lxml', 'trafilatura'] };
 
+/** Picked files by the number of the message that brought them: JSON can't carry them. */
+const files = new Map();
+
 const post = (message) => self.postMessage(message);
+
+function takeFile(number) {
+  const file = files.get(number);
+  files.delete(number);
+  return file;
+}
 
 /** Loads the groups one after the other and gives a function that awaits one of them. */
 function background(pyodide) {
@@ -47,6 +56,7 @@ async function boot({ runtime }) {
     tokenizer,
     tokenizerUrl: at('tokenizers.js'),
     packages: background(pyodide),
+    takeFile,
     post: (json) => post(JSON.parse(json)),
   });
   progress(3, `Python ${pyodide.runPython('import sys; sys.version.split()[0]')}`);
@@ -75,6 +85,7 @@ self.onmessage = async ({ data }) => {
     service.then(() => post({ id: data.id, event: 'done', result: {} }), fail);
     return;
   }
+  if (data.params?.model?.file) files.set(data.id, data.params.model.file);
   try {
     (await service).handle(JSON.stringify(data));
   } catch (error) {

@@ -1,123 +1,79 @@
 """The public API: a loaded model that answers questions about a page."""
 
 import asyncio
-import json
 import math
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from time import perf_counter
-from typing import Protocol
 
-from pyweb import __version__
+from pyweb.api.answer import Answer, adapter_name
+from pyweb.api.conversation import Conversation
+from pyweb.api.keeping import Keeping, Store
+from pyweb.api.opening import Opening, Progress, no_progress
+from pyweb.api.output import Output
 from pyweb.device import Device, Source
-from pyweb.engine import Calibration, Engine, Generation, Sampling
-from pyweb.errors import EmptyPageError, PromptTooLongError, UsageError
+from pyweb.engine import Engine, Generation, Sampling
+from pyweb.errors import DeviceLostError, StoppedError, UsageError
 from pyweb.kernels.tuning import WIDTHS
-from pyweb.prompt import (
-    ChatTemplate,
-    TextStream,
-    Tokenizer,
-    named_specials,
-    page_messages,
-    prompt_ids,
-    stop_ids,
-    text_messages,
-)
-from pyweb.speculation.costs import costs_key
-from pyweb.speculation.memory import Memory
-from pyweb.weights import GGUF, read_gguf
+from pyweb.prompt import ChatTemplate, Tokenizer, named_specials, stop_ids
+from pyweb.weights import GGUF
 
-__all__ = ["Answer", "Assistant", "adapter_name"]
+__all__ = ["Answer", "Assistant", "Chat"]
 
-SCOPES = ("off", "conversation", "origin")
 DEFAULT_MAX_TOKENS = 256
 PAGE_BUDGET = 1536
 SOFTWARE_PAGE_BUDGET = 400  # a software adapter prefills some ten tokens a second
-
-
-def adapter_name(device: Device) -> str:
-    """The adapter in words, from what WebGPU tells of it."""
-    words = dict.fromkeys(str(device.info.get(key) or "") for key in ("vendor", "architecture", "description"))
-    return " ".join(word for word in words if word) or "unknown adapter"
-
-
-class Store(Protocol):
-    """Text by key, kept between visits: `js_bridge/store.js` in a browser."""
-
-    async def get(self, key: str) -> str | None: ...
-
-    async def put(self, key: str, text: str) -> None: ...
-
-    async def remove(self, prefix: str) -> None: ...
-
-
-def _calibration(text: str) -> Calibration | None:
-    """A kept calibration; None where it is damaged, so that it is measured again."""
-    try:
-        return Calibration.from_dict(json.loads(text))
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return None
-
-
-@dataclass
-class Answer:
-    """An answer and how it came about. `times` in seconds; counts are of this answer alone.
-
-    `warning` is a sentence for the visitor where this device can't run wide steps exactly, else empty. `records` has
-    (tokens emitted, match length, width) of each step, `windows` (width, steps, seconds) of each window.
-    """
-
-    answer: str
-    prompt_ids: list[int]
-    reply_ids: list[int]
-    mode: str
-    adapter: str
-    finish_reason: str
-    tokens_per_second: float
-    submits: int
-    maps: int
-    dispatches: int
-    steps: int
-    widths: dict[str, int]
-    warning: str = ""
-    records: list[tuple[int, int, int]] = field(default_factory=list)
-    windows: list[tuple[int, int, float]] = field(default_factory=list)
-    times: dict[str, float] = field(default_factory=dict)
+_PLAIN_STOPS = ("\nUser:", "\nSystem:")  # a model without a template goes on with the next question
+_PLAIN_NOTE = "The model file brings no chat template, so a plain one is used."
 
 
 class Assistant:
-    """A model on a device with its tokenizer and template. Questions are answered one at a time, in order."""
+    """A model on a device with its tokenizer and template. Questions are answered one at a time, in order.
 
-    def __init__(self, device: Device, engine: Engine, tokenizer: Tokenizer, gguf: GGUF, load_time: float):
-        self.device, self.engine, self.tokenizer = device, engine, tokenizer
+    Attributes:
+        engine: what computes.
+        tokenizer: of the model.
+        notes: sentences for the visitor about this model.
+        load_time: seconds.
+    """
+
+    def __init__(self, opening: Opening, engine: Engine, tokenizer: Tokenizer, gguf: GGUF, load_time: float):
+        self._opening, self.engine, self.tokenizer = opening, engine, tokenizer
         self.load_time = load_time
         self._template = ChatTemplate(gguf.metadata.get("tokenizer.chat_template"), named_specials(gguf.metadata))
         self._stops = stop_ids(gguf.metadata)
         self._turn = asyncio.Lock()
-        self._scope, self._store, self._key = "off", None, ""
-        self._memory = Memory()
+        self._keeping = Keeping()
+        self._closed = False
+        self.notes = [_PLAIN_NOTE] if self._template.plain else []
+
+    @property
+    def device(self) -> Device:
+        """What the engine runs on; another one after the GPU was lost."""
+        return self.engine.device
 
     @classmethod
     async def load(
         cls,
-        device: Device,
-        source: Source,
-        open_tokenizer: Callable[[dict], Awaitable[Tokenizer]],
+        open_device: Callable[[], Awaitable[Device]],
+        open_source: Callable[[], Awaitable[Source]],
+        open_tokenizer: Callable[[GGUF], Awaitable[Tokenizer]],
         *,
         context: int | None = None,
         kv: str = "f16",
-        on_progress: Callable[[str, int, int], None] = lambda stage, done, total: None,
+        on_progress: Progress = no_progress,
         before_tables: Callable[[], Awaitable[None]] | None = None,
+        signal: object = None,
     ) -> "Assistant":
         """Loads a model.
 
         Args:
-            source: the model file.
-            open_tokenizer: makes the tokenizer of a GGUF's metadata.
+            open_device, open_source: make the device and open the model file; called again if the GPU is lost.
+            open_tokenizer: makes the tokenizer of a model file.
             context: tokens of prompt and reply; 4,096 or the model's own where less.
             kv: storage of keys and values, "f16" or "f32".
             on_progress: stage ("model" in bytes, "kernels"), done, total.
             before_tables: awaited before numpy is needed.
+            signal: ends the load, see `Device.load`.
 
         Raises:
             PywebError: of the kind that says what is wrong with file, network or device.
@@ -125,21 +81,26 @@ class Assistant:
         if kv not in ("f16", "f32"):
             raise UsageError(f"Keys and values are kept as f16 or f32, not {kv!r}.")
         start = perf_counter()
-        gguf = await read_gguf(source.read, source.size)
-        tokenizer = asyncio.ensure_future(open_tokenizer(gguf.metadata))
-        engine = await Engine.load(
-            device,
-            source,
-            gguf,
-            context=context,
-            kv_f16=kv == "f16",
-            on_progress=lambda done, total: on_progress("model", done, total),
-            before_tables=before_tables,
-        )
-        on_progress("kernels", 0, 1)
-        await engine.compile()
-        on_progress("kernels", 1, 1)
-        return cls(device, engine, await tokenizer, gguf, perf_counter() - start)
+        opening = Opening(open_device, open_source, context, kv, before_tables)
+        headers: list[GGUF] = []
+        tokenizers: list[asyncio.Future] = []
+
+        def on_header(gguf: GGUF) -> None:
+            if not headers:  # builds beside the weights' arrival
+                headers.append(gguf)
+                tokenizers.append(asyncio.ensure_future(open_tokenizer(gguf)))
+
+        try:
+            try:
+                engine = await opening.run(on_header, on_progress, signal)
+            except DeviceLostError:
+                engine = await opening.run(on_header, on_progress, signal)
+            tokenizer = await tokenizers[0]
+        except BaseException:
+            for task in tokenizers:
+                task.cancel()
+            raise
+        return cls(opening, engine, tokenizer, headers[0], perf_counter() - start)
 
     async def remember(self, scope: str, store: Store | None = None, model: str = "") -> None:
         """What the drafter may copy from: "off" nothing, "conversation" earlier replies of this assistant, "origin"
@@ -148,58 +109,32 @@ class Assistant:
         Raises:
             UsageError: there is no such scope.
         """
-        if scope not in SCOPES:
-            raise UsageError(f"The memory's scope is {', '.join(SCOPES)}, not {scope!r}.")
-        self._scope, self._store, self._key = scope, store, model
-        if scope == "off":
-            self._memory = Memory()
-        if store is None:
-            return
-        if scope == "origin":
-            self._memory = Memory.from_text(await store.get(self._memory_key) or "")
-        kept = await store.get(self._costs_key)
-        if kept:
-            self.engine.calibration = _calibration(kept)
-
-    @property
-    def _memory_key(self) -> str:
-        return f"memory\n{self._key}\n{self.engine.decoder.vocabulary}"
-
-    @property
-    def _costs_key(self) -> str:
-        return costs_key(adapter_name(self.device), self._key, __version__)
+        names = {"model": model, "vocabulary": self.engine.decoder.vocabulary, "adapter": adapter_name(self.device)}
+        self._keeping = Keeping(scope, store, **names)
+        calibration = await self._keeping.open()
+        if calibration:
+            self.engine.calibration = calibration
 
     async def forget(self) -> None:
         """Erases the memory of replies, here and in the store."""
-        self._memory.forget()
         self.engine.forget()
-        if self._store is not None:
-            await self._store.remove("memory\n")
+        await self._keeping.forget()
 
     async def recalibrate(self) -> dict[str, object]:
         """Measures the costs of steps again."""
         async with self._turn:
             self.engine.calibration = None
-            return await self._calibrated()
+            await self._calibrated()
+            return self.engine.calibration.to_dict()
 
     async def draft_costs(self) -> dict[str, float]:
         """Milliseconds that drafting adds to a step, by the memory's tokens."""
         async with self._turn:
             return {str(size): cost for size, cost in (await self.engine.draft_costs()).items()}
 
-    async def _calibrated(self) -> dict[str, object]:
-        known = self.engine.calibration is not None
-        calibration = (await self.engine.calibrate()).to_dict()
-        if self._store is not None and not known:
-            await self._store.put(self._costs_key, json.dumps(calibration))
-        return calibration
-
-    async def _remember_reply(self, reply: list[int]) -> None:
-        if self._scope == "off":
-            return
-        self._memory.add(reply)
-        if self._scope == "origin" and self._store is not None:
-            await self._store.put(self._memory_key, self._memory.to_text())
+    async def _calibrated(self) -> None:
+        if self.engine.calibration is None:
+            await self._keeping.keep_costs(await self.engine.calibrate())
 
     @property
     def page_budget(self) -> int:
@@ -207,65 +142,21 @@ class Assistant:
         software = self.engine.tuning.barrier_free
         return min(SOFTWARE_PAGE_BUDGET if software else PAGE_BUDGET, self.engine.context // 2)
 
-    async def ask(
-        self,
-        question: str,
-        *,
-        page=None,
-        text: str = "",
-        budget: int | None = None,
-        max_tokens: int = DEFAULT_MAX_TOKENS,
-        mode: str = "adaptive",
-        window: int | None = None,
-        sampling: Sampling | None = None,
-        on_text: Callable[[str], None] = lambda text: None,
-        watch: Callable | None = None,
-        on_prefill: Callable[[int, int], None] = lambda done, total: None,
-        stopped: Callable[[], bool] = lambda: False,
-    ) -> Answer:
-        """Answers a question about a page (`pyweb.page.Page`), a text, or nothing.
+    def chat(self, *, page=None, text: str = "", selection: str = "", system: str = "") -> "Chat":
+        """A conversation about a page (`pyweb.page.Page`), a text, or nothing.
 
         Args:
-            budget: tokens of page text in the prompt.
-            max_tokens, mode, window, sampling, watch, stopped: see `Engine.generate`.
-            on_text: called with each new piece of the answer; a piece never splits a character.
-            on_prefill: prompt tokens done and in all.
-
-        Raises:
-            EmptyPageError, PromptTooLongError, UsageError, TemplateError, StoppedError, DeviceLostError.
+            selection: what the reader has selected on the page.
+            system: a system text of your own.
         """
-        if not question.strip():
-            raise UsageError("The question is empty.", "Ask something.")
-        async with self._turn:
-            ids = self.prompt(question, page=page, text=text, budget=budget)
-            if mode == "adaptive":
-                await self._calibrated()
-            await self.engine.prepare(mode)
-            before = self.device.counters()
-            stream = TextStream(self.tokenizer.decode)
-            pieces: list[str] = []
+        made = Conversation(self.tokenizer, self._template, page, text, selection, system)
+        return Chat(self, made)
 
-            def emit(piece: str) -> None:
-                if piece:
-                    pieces.append(piece)
-                    on_text(piece)
-
-            generation = await self.engine.generate(
-                ids,
-                max_tokens=max_tokens,
-                stops=self._stops,
-                mode=mode,
-                window=window,
-                sampling=sampling or Sampling(),
-                remembered=self._memory.tokens,
-                watch=watch,
-                on_tokens=lambda new: emit(stream.push(new)),
-                on_prefill=on_prefill,
-                stopped=stopped,
-            )
-            emit(stream.finish())
-            await self._remember_reply(generation.ids)
-            return self._answer("".join(pieces), ids, generation, before)
+    async def ask(
+        self, question: str, *, page=None, text: str = "", selection: str = "", system: str = "", **options
+    ) -> Answer:
+        """Answers one question that stands alone: a conversation of one turn, see `chat` and `Chat.ask`."""
+        return await self.chat(page=page, text=text, selection=selection, system=system).ask(question, **options)
 
     def prompt(self, question: str, *, page=None, text: str = "", budget: int | None = None) -> list[int]:
         """Ids of the prompt that `ask` would run.
@@ -274,20 +165,82 @@ class Assistant:
             EmptyPageError: the page has no text.
             PromptTooLongError: no reply fits behind it.
         """
-        budget = self.page_budget if budget is None else budget
-        if page is not None:
-            from pyweb.page import select  # lxml and trafilatura load in the background
+        conversation = self.chat(page=page, text=text).conversation
+        return conversation.prompt(question, self.engine.context, 0, self._budget(budget)).ids
 
-            blocks = select(page, question, budget, lambda part: len(self.tokenizer.encode_untrusted(part)))
-            if not blocks:
-                raise EmptyPageError("The page has no text that fits the budget.")
-            messages = page_messages(page.title, blocks, question)
-        else:
-            messages = text_messages(text, question)
-        ids = prompt_ids(self.tokenizer, self._template, messages)
-        if len(ids) >= self.engine.context:
-            raise PromptTooLongError(f"The prompt has {len(ids)} tokens, the context holds {self.engine.context}.")
-        return ids
+    def _budget(self, budget: int | None) -> int:
+        return self.page_budget if budget is None else budget
+
+    async def answer(
+        self,
+        conversation: Conversation,
+        question: str,
+        *,
+        budget: int | None = None,
+        max_tokens: int = DEFAULT_MAX_TOKENS,
+        mode: str = "adaptive",
+        window: int | None = None,
+        sampling: Sampling | None = None,
+        stop: Iterable[str] = (),
+        reuse: bool = True,
+        on_text: Callable[[str], None] = lambda text: None,
+        watch: Callable | None = None,
+        on_progress: Progress = no_progress,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> Answer:
+        """Answers a conversation's next question; see `Chat.ask`."""
+        stops = (*stop, *(_PLAIN_STOPS if self._template.plain else ()))
+        output = Output(self.tokenizer, stops, on_text)
+        async with self._turn:
+            if stopped():
+                raise StoppedError("The question was stopped before its turn.")
+            reserve = min(max_tokens, self.engine.context // 4)
+            prompt = conversation.prompt(question, self.engine.context, reserve, self._budget(budget))
+            before = self.device.counters()
+            options = {
+                "max_tokens": max_tokens,
+                "stops": self._stops,
+                "mode": mode,
+                "window": window,
+                "sampling": sampling or Sampling(),
+                "remembered": self._keeping.tokens,
+                "reuse": reuse,
+                "watch": watch,
+                "on_prefill": lambda done, total: on_progress("prefill", done, total),
+                "stopped": stopped,
+            }
+            try:
+                generation = await self._generate(prompt.ids, options, output)
+            except DeviceLostError:
+                if self._closed:
+                    raise StoppedError("The assistant was closed.") from None
+                await self._recover(on_progress)
+                before = self.device.counters()
+                generation = await self._generate(prompt.ids, options, output)
+            output.finish()
+            await self._keeping.add(generation.ids)
+            conversation.add(prompt, generation.ids)
+        result = self._answer(output.text, prompt.ids, generation, before)
+        result.dropped, result.material = prompt.dropped, prompt.material
+        if prompt.dropped:
+            turns = "turn was" if prompt.dropped == 1 else f"{prompt.dropped} turns were"
+            result.notes.append(f"The conversation has outgrown the context: its oldest {turns} left out.")
+        return result
+
+    async def _generate(self, ids: list[int], options: dict, output: "Output") -> Generation:
+        if options["mode"] == "adaptive":
+            await self._calibrated()
+        await self.engine.prepare(options["mode"])
+        output.begin()
+        return await self.engine.generate(ids, on_tokens=output.push, **options)
+
+    async def _recover(self, on_progress: Progress) -> None:
+        """Loads the model again after the GPU was lost, with what was measured on it."""
+        lost = self.engine
+        lost.device.close()
+        self.engine = await self._opening.run(lambda gguf: None, on_progress)
+        if adapter_name(self.device) == adapter_name(lost.device):
+            self.engine.calibration = lost.calibration
 
     async def perplexity(
         self, text: str, tokens: int, on_progress: Callable[[int, int], None] = lambda done, total: None
@@ -324,6 +277,11 @@ class Assistant:
             equal = {str(width): await self.engine.trace(ids, width) == single for width in widths if width > 1}
         return {"equal": equal, "tokens": len(ids) - 1, "adapter": adapter_name(self.device)}
 
+    def close(self) -> None:
+        """Gives the GPU's memory back."""
+        self._closed = True
+        self.device.close()
+
     def _answer(self, text: str, ids: list[int], generation: Generation, before: dict[str, int]) -> Answer:
         counts = self.device.counters()
         return Answer(
@@ -336,6 +294,8 @@ class Assistant:
             tokens_per_second=generation.tokens_per_second,
             steps=generation.steps,
             widths={str(width): count for width, count in sorted(generation.widths.items())},
+            reused=generation.reused,
+            notes=list(self.notes),
             warning=self.engine.warning,
             records=generation.records,
             windows=generation.windows,
@@ -347,3 +307,29 @@ class Assistant:
             },
             **{name: counts[name] - before[name] for name in ("submits", "maps", "dispatches")},
         )
+
+
+class Chat:
+    """A conversation: follow-up questions take what they have in common with the last prompt from the KV cache."""
+
+    def __init__(self, assistant: Assistant, conversation: Conversation):
+        self._assistant, self.conversation = assistant, conversation
+
+    async def ask(self, question: str, **options) -> Answer:
+        """Answers the next question. A question that fails leaves the conversation as it was; a stopped reply counts.
+
+        Args:
+            budget: tokens of page text in the prompt.
+            max_tokens, mode, window, sampling, reuse, watch, stopped: see `Engine.generate`.
+            stop: strings that end the reply; they are not part of it.
+            on_text: called with each new piece of the answer; a piece never splits a character.
+            on_progress: stage ("prefill" in tokens; "model" and "kernels" after the GPU was lost), done, total.
+
+        Raises:
+            EmptyPageError, PromptTooLongError, UsageError, TemplateError, StoppedError, DeviceLostError.
+        """
+        return await self._assistant.answer(self.conversation, question, **options)
+
+    def select(self, text: str) -> None:
+        """What the reader has selected on the page, for the next question."""
+        self.conversation.selection = text

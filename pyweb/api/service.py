@@ -6,17 +6,24 @@ import traceback
 from dataclasses import asdict
 
 from pyodide.ffi import JsException, to_js
+from pyodide.http import pyfetch
 
-from pyweb.api.assistant import Assistant
+from pyweb.api.assistant import Assistant, Chat
+from pyweb.api.inspecting import inspect
 from pyweb.device.browser import BrowserDevice, BrowserSource, typed
 from pyweb.engine import Sampling
-from pyweb.errors import PywebError, UsageError
-from pyweb.prompt import open_browser_tokenizer
+from pyweb.errors import NetworkError, PywebError, UsageError
+from pyweb.models import decoder_of
+from pyweb.prompt import Tokenizer, Vocabulary, bos_id, open_browser_tokenizer, vocabulary, vocabulary_of_file
+from pyweb.weights import GGUF, read_gguf
 
 __all__ = ["Service", "start"]
 
 
-_METHODS = ("load", "ask", "perplexity", "check", "forget", "recalibrate", "draft_costs", "close")
+_METHODS = (
+    *("load", "ask", "chat", "end_chat", "inspect", "perplexity", "check"),
+    *("forget", "recalibrate", "draft_costs", "close"),
+)
 
 
 def start(host) -> "Service":
@@ -71,6 +78,9 @@ class Service:
     def __init__(self, host):
         self._host = host
         self._assistant: Assistant | None = None
+        self._source: BrowserSource | None = None
+        self._chats: dict[int, Chat] = {}
+        self._signals: dict[int, object] = {}
         self._tasks: dict[int, asyncio.Task] = {}
         self._stopped: set[int] = set()
 
@@ -78,7 +88,10 @@ class Service:
         """Takes one message; everything else comes back through `host.post`."""
         request = json.loads(message)
         if request["method"] == "stop":
-            self._stopped.add(request["params"]["id"])
+            number = request["params"]["id"]
+            self._stopped.add(number)
+            if number in self._signals:
+                self._signals[number].stop()
             return
         task = asyncio.ensure_future(self._run(request["id"], request["method"], request.get("params") or {}))
         self._tasks[request["id"]] = task
@@ -105,8 +118,8 @@ class Service:
         self._host.post(json.dumps({"id": number, "event": event, **values}))
 
     def _progress(self, number: int):
-        def report(stage: str, done: int, total: int, note: str = "") -> None:
-            self._post(number, "progress", stage=stage, done=done, total=total, note=note)
+        def report(stage: str, done: int, total: int, note: str = "", left: float | None = None) -> None:
+            self._post(number, "progress", stage=stage, done=done, total=total, note=note, left=left)
 
         return report
 
@@ -120,58 +133,122 @@ class Service:
     ) -> dict:
         if self._assistant:
             raise UsageError("A model is loaded already.", "Close it first.")
-        bridge = await self._host.gpu.open()
-        device = BrowserDevice(bridge, self._host.weights.load)
-        source = BrowserSource(await self._host.weights.openSource(_object(model)))
+        signal = self._signals[number] = self._host.weights.signal()
+        if number in self._stopped:
+            signal.stop()
+        file = self._host.takeFile(number)
+        weights = self._host.weights
+
+        async def open_device() -> BrowserDevice:
+            return BrowserDevice(await self._host.gpu.open(), weights.load)
+
+        async def open_source() -> BrowserSource:
+            described = _object(model)
+            if file is not None:
+                described.file = file
+            self._source = BrowserSource(await weights.openSource(described, _object({"signal": signal})))
+            return self._source
+
         try:
             self._assistant = await Assistant.load(
-                device,
-                source,
-                self._open_tokenizer,
+                open_device,
+                open_source,
+                lambda gguf: self._open_tokenizer(gguf, model.get("tokenizer")),
                 context=context,
                 kv=kv,
-                on_progress=self._progress(number),
+                on_progress=self._load_progress(number),
                 before_tables=lambda: self._host.packages("numpy"),
+                signal=signal,
             )
             await self._assistant.remember(memory, _Store(self._host.store), model["name"])
-        except BaseException:
-            device.close()
-            raise
         finally:
-            source.close()
+            del self._signals[number]
+        engine = self._assistant.engine
         return {
-            "context": self._assistant.engine.context,
-            "gpu_bytes": self._assistant.engine.gpu_bytes,
-            "fetched": source.fetched,
-            "not_kept": source.not_kept,
-            "calibration": calibration.to_dict() if (calibration := self._assistant.engine.calibration) else None,
+            "context": engine.context,
+            "gpu_bytes": engine.gpu_bytes,
+            "fetched": self._source.fetched,
+            "not_kept": self._source.not_kept,
+            "calibration": engine.calibration.to_dict() if engine.calibration else None,
             "load": self._assistant.load_time,
-            "warning": self._assistant.engine.warning,
+            "notes": self._assistant.notes,
+            "warning": engine.warning,
         }
 
-    async def _open_tokenizer(self, metadata: dict):
+    def _load_progress(self, number: int):
+        report = self._progress(number)
+
+        def progress(stage: str, done: int, total: int) -> None:
+            left = self._source.seconds_left if stage == "model" and self._source else None
+            report(stage, done, total, left=left)
+
+        return progress
+
+    async def _open_tokenizer(self, gguf: GGUF, url: str | None) -> Tokenizer:
         host = self._host
-        return await open_browser_tokenizer(metadata, host.tokenizer.openTokenizer, host.tokenizerUrl)
+        words = await self._vocabulary_at(url, gguf) if url else vocabulary(gguf.metadata)
+        return await open_browser_tokenizer(words, host.tokenizer.openTokenizer, host.tokenizerUrl)
+
+    async def _vocabulary_at(self, url: str, gguf: GGUF) -> Vocabulary:
+        """A `tokenizer.json` in place of the model file's own vocabulary."""
+        try:
+            reply = await pyfetch(url)
+            reply.raise_for_status()
+            content = await reply.string()
+        except (OSError, JsException) as error:
+            raise NetworkError(f"The tokenizer {url} could not be fetched ({error}).") from None
+        return vocabulary_of_file(content, bos_id(gguf.metadata), decoder_of(gguf).vocabulary)
+
+    async def _inspect(self, number: int, model: dict, context: int = 4096) -> dict:
+        """What a model file holds and whether it runs; nothing is loaded."""
+        described = _object(model | {"keep": False})
+        file = self._host.takeFile(number)
+        if file is not None:
+            described.file = file
+        source = BrowserSource(await self._host.weights.openSource(described))
+        try:
+            return inspect(await read_gguf(source.read, source.size), context)
+        finally:
+            source.close()
+
+    async def _chat(self, number: int, page: dict | None = None, text: str = "", system: str = "") -> dict:
+        material = await self._extracted(page) if page else None
+        self._chats[number] = self._loaded().chat(
+            page=material, text=text, selection=(page or {}).get("selection") or "", system=system
+        )
+        return {"chat": number}
+
+    async def _end_chat(self, number: int, chat: int) -> dict:
+        self._chats.pop(chat, None)
+        return {}
 
     async def _ask(
         self,
         number: int,
         question: str,
+        chat: int | None = None,
         page: dict | None = None,
         text: str = "",
+        system: str = "",
+        selection: str = "",
         sampling: dict | None = None,
         steps: bool = False,
         **options: object,
     ) -> dict:
-        assistant, report = self._loaded(), self._progress(number)
-        answer = await assistant.ask(
+        report = self._progress(number)
+        if chat is None:
+            await self._chat(number, page, text, system)
+        elif chat not in self._chats:
+            raise UsageError("There is no such conversation.", "Begin one with `chat`.")
+        talk = self._chats.pop(number) if chat is None else self._chats[chat]
+        if selection:
+            talk.select(selection)
+        answer = await talk.ask(
             question,
-            page=await self._extracted(page) if page else None,
-            text=text,
             sampling=_sampling(sampling or {}),
             watch=self._step_reporter(number) if steps else None,
             on_text=lambda piece: self._post(number, "text", text=piece),
-            on_prefill=lambda done, total: report("prefill", done, total),
+            on_progress=report,
             stopped=lambda: number in self._stopped,
             **{name: value for name, value in options.items() if value is not None},
         )
@@ -219,6 +296,7 @@ class Service:
 
     async def _close(self, number: int) -> dict:
         if self._assistant:
-            self._assistant.device.close()
+            self._assistant.close()
             self._assistant = None
+        self._chats.clear()
         return {}

@@ -41,10 +41,9 @@ def fetch(options: Namespace) -> None:
 
 
 def _inspect(options: Namespace) -> None:
-    from pyweb.models import ARCHITECTURES
+    from pyweb.api.inspecting import inspect
     from pyweb.weights.gguf import read_gguf
-    from pyweb.weights.inspect import describe, format_description
-    from pyweb.weights.layout import LAYOUT_OF
+    from pyweb.weights.inspect import format_description
 
     path = Path(options.inspect).expanduser()
     if not path.is_file():
@@ -56,5 +55,5 @@ def _inspect(options: Namespace) -> None:
             return file.read(length)
 
         gguf = asyncio.run(read_gguf(read, path.stat().st_size))
-    description = describe(gguf, ARCHITECTURES, {*LAYOUT_OF, "F32"}, options.context)
+    description = inspect(gguf, options.context)
     print(json.dumps(description) if options.json else format_description(description))

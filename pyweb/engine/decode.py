@@ -19,8 +19,9 @@ __all__ = ["Decoding", "Generation"]
 class Generation:
     """A reply and what it took. Times in seconds.
 
-    `reused` prompt tokens were in the KV cache already. `records` has (tokens emitted, match length of the best draft candidate, width) of every step, `windows` (width,
-    steps that emitted, seconds since the window before was complete) of every window.
+    `reused` prompt tokens were in the KV cache already. `records` has (tokens emitted, match length of the best draft
+    candidate, width) of every step, `windows` (width, steps that emitted, seconds since the window before was complete)
+    of every window.
     """
 
     ids: list[int] = field(default_factory=list)

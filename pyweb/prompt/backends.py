@@ -1,10 +1,11 @@
 """The tokenizer of a browser: Hugging Face's `tokenizers` as wasm, behind `js_bridge/tokenizer.js`."""
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
+from pyweb.errors import ModelFileError
 from pyweb.prompt.tokenizer import Tokenizer
-from pyweb.prompt.vocabulary import bos_id, special_ids, tokenizer_json
+from pyweb.prompt.vocabulary import Vocabulary
 
 __all__ = ["BrowserBackend", "open_browser_tokenizer"]
 
@@ -28,20 +29,23 @@ class BrowserBackend:
 
 
 async def open_browser_tokenizer(
-    metadata: Mapping[str, object], open_backend: Callable[[str, str], Awaitable], module_url: str
+    vocabulary: Vocabulary, open_backend: Callable[[str, str], Awaitable], module_url: str
 ) -> Tokenizer:
-    """Build the tokenizer of a GGUF in a browser.
+    """Build a tokenizer in a browser.
 
     Args:
-        metadata: the GGUF's.
         open_backend: `openTokenizer` of `js_bridge/tokenizer.js`.
         module_url: of `@mlc-ai/web-tokenizers`' `lib/index.js`.
 
     Raises:
-        UnknownModelError, ModelFileError: as `tokenizer_json`.
+        ModelFileError: the library refuses the vocabulary.
     """
+    from pyodide.ffi import JsException
+
     backends = []
-    for specials in (True, False):
-        content = json.dumps(tokenizer_json(metadata, specials))
-        backends.append(BrowserBackend(await open_backend(module_url, content)))
-    return Tokenizer(*backends, special_ids(metadata), bos_id(metadata))
+    for content in (vocabulary.trusted, vocabulary.untrusted):
+        try:
+            backends.append(BrowserBackend(await open_backend(module_url, json.dumps(content))))
+        except JsException as error:
+            raise ModelFileError(f"The tokenizer could not be built ({error.message}).") from None
+    return Tokenizer(*backends, vocabulary.special_ids, vocabulary.bos_id)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 
 from pyweb.prompt.template import ChatTemplate
 from pyweb.prompt.tokenizer import Tokenizer
@@ -9,9 +10,7 @@ from pyweb.prompt.tokenizer import Tokenizer
 __all__ = ["prompt_ids"]
 
 
-def prompt_ids(
-    tokenizer: Tokenizer, template: ChatTemplate, messages: Sequence[Mapping[str, str]]
-) -> list[int]:
+def prompt_ids(tokenizer: Tokenizer, template: ChatTemplate, messages: Sequence[Mapping[str, object]]) -> list[int]:
     """The prompt of `messages`, up to where the reply begins.
 
     The template sees the contents as they are, but for a mark inside whatever reads as a special token.
@@ -19,21 +18,35 @@ def prompt_ids(
     rest is encoded, without the marks, by the tokenizer that knows no special tokens. So the ids are
     those of the whole text, and special-token text in a content stays text.
 
+    A message with `ids` in place of `content` is a reply of the model: the template sees one character, for which
+    the ids stand in the prompt. Its text encoded again could give other ids, and then the KV cache would be useless.
+
     Raises:
         TemplateError: the template refuses the messages.
     """
-    pattern = tokenizer.special_pattern
-    if pattern is None:
-        return _with_bos(tokenizer, tokenizer.encode_untrusted(template.render(messages)))
-    mark = _unused_character(message["content"] for message in messages)
-    guarded = [{**message, "content": _guard(message["content"], tokenizer, mark)} for message in messages]
-    text = template.render(guarded)
+    contents = [message["content"] for message in messages if "ids" not in message]
+    mark, *places = _unused_characters(contents, 1 + len(messages) - len(contents))
+    known = {text: [number] for text, number in tokenizer.special_ids.items()}
+    shown, left = [], iter(places)
+    for message in messages:
+        if "ids" in message:
+            place = next(left)
+            known[place] = message["ids"]
+            shown.append({"role": message["role"], "content": place})
+        else:
+            shown.append({**message, "content": _guard(message["content"], tokenizer, mark)})
+    text = template.render(shown)
     ids, end = [], 0
-    for special in pattern.finditer(text):
-        ids += _plain(tokenizer, text[end : special.start()], mark)
-        ids.append(tokenizer.special_ids[special.group()])
-        end = special.end()
+    for found in re.finditer("|".join(_patterns(tokenizer, places)) or r"(?!)", text):
+        ids += _plain(tokenizer, text[end : found.start()], mark)
+        ids += known[found.group()]
+        end = found.end()
     return _with_bos(tokenizer, ids + _plain(tokenizer, text[end:], mark))
+
+
+def _patterns(tokenizer: Tokenizer, places: Sequence[str]) -> list[str]:
+    pattern = tokenizer.special_pattern
+    return ([pattern.pattern] if pattern else []) + ([f"[{''.join(places)}]"] if places else [])
 
 
 def _with_bos(tokenizer: Tokenizer, ids: list[int]) -> list[int]:
@@ -48,14 +61,16 @@ def _plain(tokenizer: Tokenizer, text: str, mark: str) -> list[int]:
     return tokenizer.encode_untrusted(text) if text else []
 
 
-def _unused_character(contents: Iterable[str]) -> str:
-    """A character that none of the contents holds; private use, so that no filter of a template minds it."""
+def _unused_characters(contents: Iterable[str], count: int) -> list[str]:
+    """Characters that none of the contents holds; private use, so that no filter of a template minds them."""
     used = set().union(*contents)
-    return next(chr(code) for code in range(0xF0000, 0xFFFFE) if chr(code) not in used)
+    return list(islice((chr(code) for code in range(0xF0000, 0x10FFFE) if chr(code) not in used), count))
 
 
 def _guard(content: str, tokenizer: Tokenizer, mark: str) -> str:
     """Put the mark into all special-token text, and at the borders where those could complete some."""
+    if tokenizer.special_pattern is None:
+        return content
     inside = re.compile(f"(?=(?:{tokenizer.special_pattern.pattern}))(.)", re.DOTALL)
     content = inside.sub(lambda match: match.group() + mark, content)
     words = content.strip()

@@ -6,17 +6,42 @@ merges follow from the scores of the pieces.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from pyweb.errors import ModelFileError, UnknownModelError
 from pyweb.prompt.splitting import pre_tokenizer
 
-__all__ = ["bos_id", "named_specials", "special_ids", "stop_ids", "tokenizer_json"]
+__all__ = ["Vocabulary", "bos_id", "named_specials", "special_ids", "stop_ids", "tokenizer_json", "vocabulary"]
 
 _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED = 1, 2, 3, 4
 _SPECIAL_NAMES = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding", "sep": "seperator"}
 _STOP_KEYS = ("eos", "eot", "eom")
 # Files often name only one of the tokens that end a turn, so those of the usual chat formats count as well.
 _STOP_TEXTS = ("<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<end_of_turn>", "<|end|>", "<|endoftext|>", "</s>")
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What a tokenizer is opened with: the contents of two `tokenizer.json`, with and without special tokens.
+
+    `special_ids` are text -> id of the tokens that only `trusted` knows, `bos_id` the token that has to begin every
+    prompt, where there is one.
+    """
+
+    trusted: dict
+    untrusted: dict
+    special_ids: Mapping[str, int]
+    bos_id: int | None = None
+
+
+def vocabulary(metadata: Mapping[str, object]) -> Vocabulary:
+    """The vocabulary that a GGUF's metadata carries.
+
+    Raises:
+        UnknownModelError, ModelFileError: as `tokenizer_json`.
+    """
+    contents = [tokenizer_json(metadata, specials) for specials in (True, False)]
+    return Vocabulary(*contents, special_ids(metadata), bos_id(metadata))
 
 
 def tokenizer_json(metadata: Mapping[str, object], specials: bool = True) -> dict:

@@ -7,10 +7,11 @@ from zlib import crc32
 
 import pytest
 
-from pyweb.api import assistant as module
+import pyweb
+from pyweb.api import opening
 from pyweb.api.assistant import Assistant
 from pyweb.engine import Calibration, Sampling, engine
-from pyweb.errors import PromptTooLongError, UsageError
+from pyweb.errors import DeviceLostError, PromptTooLongError, StoppedError, UsageError
 from pyweb.prompt import Tokenizer
 from pyweb.speculation.memory import Memory
 from pyweb.weights import read_gguf
@@ -33,7 +34,7 @@ class Words:
 
 
 class DictStore(dict):
-    """`pyweb.api.assistant.Store` in memory."""
+    """`pyweb.api.keeping.Store` in memory."""
 
     async def get(self, key):
         return dict.get(self, key)
@@ -64,13 +65,19 @@ async def with_vocabulary(read, size):
 def open_assistant(device):
     """Loads the tiny model: open_assistant() -> a new assistant."""
 
-    async def tokenizer(metadata):
+    async def tokenizer(gguf):
         return Tokenizer(Words(), Words(), {})
 
-    def load():
+    async def source():
+        return FileSource(device, FIXTURES / "tiny_tied.gguf")
+
+    async def same_device():
+        return device
+
+    def load(open_device=same_device, **options):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(module, "read_gguf", with_vocabulary)
-            return asyncio.run(Assistant.load(device, FileSource(device, FIXTURES / "tiny_tied.gguf"), tokenizer))
+            patch.setattr(opening, "read_gguf", with_vocabulary)
+            return asyncio.run(Assistant.load(open_device, source, tokenizer, **options))
 
     return load
 
@@ -113,17 +120,17 @@ def store_with_costs(assistant, text=None):
     """A store that knows the tiny model's costs on this adapter, or has `text` in their place."""
     text = json.dumps(COSTS.to_dict()) if text is None else text
     remember(assistant, "off", store := DictStore(), MODEL)
-    store[assistant._costs_key] = json.dumps(COSTS.to_dict()) if text is None else text
+    store[assistant._keeping.costs_key] = json.dumps(COSTS.to_dict()) if text is None else text
     return store
 
 
 def test_an_answer(assistant):
     pieces, prefilled = [], []
-    answer = ask(assistant, on_text=pieces.append, on_prefill=lambda *done: prefilled.append(done))
+    answer = ask(assistant, on_text=pieces.append, on_progress=lambda *done: prefilled.append(done))
     assert answer.answer == "".join(pieces) == Words().decode(answer.reply_ids)
     assert len(answer.reply_ids) == 10 and answer.finish_reason == "length"
     assert answer.prompt_ids == assistant.prompt(QUESTION)
-    assert prefilled[-1] == (len(answer.prompt_ids) - 1,) * 2
+    assert prefilled[-1] == ("prefill", *[len(answer.prompt_ids) - 1] * 2)
     assert (answer.mode, answer.widths) == ("fixed:8", {"8": answer.steps})
     assert sum(emitted for emitted, _, _ in answer.records) == 10
     assert sum(steps for _, steps, _ in answer.windows) == answer.steps == len(answer.records)
@@ -259,9 +266,9 @@ def test_costs_are_measured_once_and_kept(open_assistant, measured):
             answer = ask(assistant, mode="adaptive")
             assert len(answer.reply_ids) == 10 and set(answer.widths) <= {"1", "2", "4", "8"}
         assert measured == [(1, 2, 4, 8)]
-    kept = Calibration.from_dict(json.loads(store[assistant._costs_key]))
+    kept = Calibration.from_dict(json.loads(store[assistant._keeping.costs_key]))
     assert min(kept.costs.values()) > 0 and assistant.engine.calibration == kept
-    assert all(part in assistant._costs_key for part in ("SwiftShader", MODEL, module.__version__))
+    assert all(part in assistant._keeping.costs_key for part in ("SwiftShader", MODEL, pyweb.__version__))
 
 
 def test_other_modes_need_no_costs(assistant, measured):
@@ -278,7 +285,7 @@ def test_measuring_again(open_assistant, measured):
     assert not measured and assistant.engine.calibration == COSTS
     fresh = asyncio.run(assistant.recalibrate())
     assert measured == [(1, 2, 4, 8)]
-    assert json.loads(store[assistant._costs_key]) == fresh != COSTS.to_dict()
+    assert json.loads(store[assistant._keeping.costs_key]) == fresh != COSTS.to_dict()
     ask(assistant, mode="adaptive", max_tokens=2)
     assert assistant.engine._controller.costs[1] != COSTS.costs[1]
 
@@ -289,20 +296,209 @@ def test_damaged_costs_are_measured_again(assistant, measured, text):
     remember(assistant, "off", store, MODEL)
     assert len(ask(assistant, mode="adaptive", max_tokens=3).reply_ids) == 3
     assert measured == [(1, 2, 4, 8)]
-    assert Calibration.from_dict(json.loads(store[assistant._costs_key])) == assistant.engine.calibration
+    assert Calibration.from_dict(json.loads(store[assistant._keeping.costs_key])) == assistant.engine.calibration
 
 
 @pytest.mark.parametrize("text", ["", "no base64!", "QUJD", "ä"])
 def test_a_damaged_memory_is_an_empty_one(assistant, seen, text):
     remember(assistant, "origin", store := DictStore(), MODEL)
-    store[assistant._memory_key] = text
+    store[assistant._keeping.memory_key] = text
     remember(assistant, "origin", store, MODEL)
     reply = ask(assistant, max_tokens=3).reply_ids
     assert seen == [[]]
-    assert list(Memory.from_text(store[assistant._memory_key]).tokens) == reply
+    assert list(Memory.from_text(store[assistant._keeping.memory_key]).tokens) == reply
 
 
 def test_check(assistant):
     assert asyncio.run(assistant.check((1, 2, 8), range(1, 12)))["equal"] == {"2": True, "8": True}
     with pytest.raises(UsageError, match="no width 3"):
         asyncio.run(assistant.check((3,)))
+
+
+def talk(chat, question, **options):
+    return asyncio.run(chat.ask(question, **{"max_tokens": 8, "mode": "loop"} | options))
+
+
+@pytest.mark.parametrize("mode", ["greedy", "loop", "fixed:8", "adaptive"])
+@pytest.mark.parametrize("sampling", [None, Sampling(temperature=1.0, seed=3, presence_penalty=0.5)], ids=["", "drawn"])
+def test_follow_ups_give_what_a_fresh_prefill_gives(assistant, mode, sampling):
+    assistant.engine.calibration = COSTS
+    remember(assistant, "conversation")
+    chat = assistant.chat(text="the fog comes in from the sea", system="be brief")
+    options = {"mode": mode, "sampling": sampling}
+    asyncio.run(assistant.engine.prepare(mode))  # its check empties the cache
+    first = talk(chat, QUESTION, **options)
+    second = talk(chat, "And then ?", **options)
+    third = talk(chat, "And last ?", **options)
+    for before, answer in ((first, second), (second, third)):
+        shared = [*before.prompt_ids, *before.reply_ids]
+        assert answer.prompt_ids[: len(shared)] == shared
+        assert answer.reused == len(shared) - (before.finish_reason != "stop") and answer.dropped == 0
+    generate = assistant.engine.generate(
+        third.prompt_ids,
+        max_tokens=8,
+        stops=assistant._stops,
+        mode="greedy",
+        sampling=sampling or Sampling(),
+        reuse=False,
+    )
+    assert asyncio.run(generate).ids == third.reply_ids
+
+
+def test_a_conversation_that_outgrows_the_context_drops_its_oldest_turns(assistant):
+    chat = assistant.chat(text="the page stays where it is", system="and so does this")
+    answers = [talk(chat, f"Question number {i} " + "of many words " * 4, max_tokens=20) for i in range(5)]
+    material = assistant.tokenizer.encode_untrusted("the page stays where it is")
+    for answer in answers:
+        ids = answer.prompt_ids
+        assert any(ids[at : at + len(material)] == material for at in range(len(ids)))
+        assert len(ids) + 20 <= assistant.engine.context
+    dropped = [answer.dropped for answer in answers]
+    assert dropped[0] == 0 and sum(dropped) > 0
+    said = [[note for note in answer.notes if "outgrown" in note] for answer in answers]
+    assert [bool(notes) for notes in said] == [count > 0 for count in dropped]
+    assert len(chat.conversation.turns) == 5 - sum(dropped)
+
+
+def test_a_full_context_ends_the_reply(assistant):
+    answer = ask(assistant, text="word " * 70, max_tokens=500)
+    assert answer.finish_reason == "length"
+    assert len(answer.prompt_ids) + len(answer.reply_ids) == assistant.engine.context
+
+
+def test_a_question_that_fails_leaves_the_conversation_as_it_was(assistant):
+    chat = assistant.chat(text="some text")
+    talk(chat, "One ?")
+    turns = chat.conversation.turns
+    for question, options, error in (
+        ("", {}, UsageError),
+        ("word " * 200, {}, PromptTooLongError),
+        ("Two ?", {"mode": "fixed:3"}, UsageError),
+        ("Two ?", {"stop": [""]}, UsageError),
+        ("Two ?", {"stopped": lambda: True}, StoppedError),
+    ):
+        with pytest.raises(error):
+            talk(chat, question, **options)
+        assert chat.conversation.turns == turns
+    assert talk(chat, "Two ?").reused > 0
+
+
+def test_a_stopped_reply_stays_in_the_conversation(assistant):
+    chat, seen = assistant.chat(), []
+    answer = talk(chat, QUESTION, max_tokens=60, on_text=seen.append, stopped=lambda: len(seen) > 3)
+    assert answer.finish_reason == "cancelled" and answer.reply_ids
+    assert chat.conversation.turns[0].reply == tuple(answer.reply_ids)
+    follow_up = talk(chat, "Two ?")
+    assert follow_up.reused == len(answer.prompt_ids) + len(answer.reply_ids) - 1
+
+
+@pytest.mark.parametrize("mode", ["greedy", "loop", "fixed:8"])
+def test_a_stop_string_cuts_at_the_same_place_in_every_mode(assistant, mode):
+    whole = ask(assistant, max_tokens=16, mode="loop")
+    words = whole.answer.split()
+    stop = f"{words[5][1:]} {words[6]}"  # across two tokens
+    cut = ask(assistant, max_tokens=16, mode=mode, stop=["never", stop])
+    assert cut.finish_reason == "stop"
+    assert cut.answer == whole.answer[: whole.answer.index(stop)]
+    assert cut.reply_ids == whole.reply_ids[: len(cut.reply_ids)] and len(cut.reply_ids) < 8
+
+
+def test_a_question_can_be_stopped_before_its_turn(assistant):
+    async def both():
+        first = asyncio.ensure_future(assistant.ask(QUESTION, max_tokens=6, mode="loop"))
+        second = asyncio.ensure_future(assistant.ask(QUESTION, mode="loop", stopped=lambda: True))
+        third = asyncio.ensure_future(assistant.ask(QUESTION, max_tokens=6, mode="loop"))
+        return await asyncio.gather(first, second, third, return_exceptions=True)
+
+    first, second, third = asyncio.run(both())
+    assert isinstance(second, StoppedError) and first.reply_ids == third.reply_ids
+
+
+class LosingDevice:
+    """A device that is lost after so many read-backs."""
+
+    def __init__(self, device, left):
+        self._device, self.left, self.closed = device, left, False
+
+    def __getattr__(self, name):
+        return getattr(self._device, name)
+
+    async def collect(self, ticket):
+        self.left -= 1
+        data = await self._device.collect(ticket)
+        if self.left < 0:
+            raise DeviceLostError("The GPU device was lost (test).")
+        return data
+
+    def close(self):
+        self.closed = True
+
+
+def losing(device, *left):
+    """open_device that gives devices which are lost after so many read-backs each; the last one lasts."""
+    made = []
+
+    async def open_device():
+        made.append(LosingDevice(device, left[len(made)] if len(made) < len(left) else 1 << 30))
+        return made[-1]
+
+    return open_device, made
+
+
+def load_collects(device, open_assistant):
+    """Read-backs that loading takes."""
+    open_device, made = losing(device)
+    open_assistant(open_device)
+    return (1 << 30) - made[0].left
+
+
+@pytest.mark.parametrize("after", [0, 1, 5])
+def test_a_lost_device_is_recovered_once_by_itself(device, open_assistant, after):
+    """Idle (before the first read-back of the question) or within the reply: no text twice, none missing."""
+    loading = load_collects(device, open_assistant)
+    open_device, made = losing(device, loading + after)
+    assistant = open_assistant(open_device)
+    pieces, stages = [], []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(opening, "read_gguf", with_vocabulary)
+        answer = ask(
+            assistant, mode="loop", max_tokens=24, on_text=pieces.append, on_progress=lambda *p: stages.append(p[0])
+        )
+    assert len(made) == 2 and made[0].closed and assistant.device is made[1]
+    assert "".join(pieces) == answer.answer and "model" in stages
+    assert answer.reply_ids == ask(open_assistant(), mode="loop", max_tokens=24).reply_ids
+
+
+def test_a_device_lost_again_is_an_error(device, open_assistant):
+    loading = load_collects(device, open_assistant)
+    open_device, made = losing(device, loading + 3, loading + 3)
+    assistant = open_assistant(open_device)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(opening, "read_gguf", with_vocabulary)
+        with pytest.raises(DeviceLostError):
+            ask(assistant, mode="loop", max_tokens=24)
+        assert len(made) == 2
+        chat = assistant.chat(text="some text")
+        assert talk(chat, "One ?").reply_ids and len(made) == 3
+
+
+def test_a_device_lost_while_loading_is_tried_once_more(device, open_assistant):
+    open_device, made = losing(device, 1)
+    assert ask(open_assistant(open_device), mode="loop", max_tokens=3).reply_ids and len(made) == 2
+    open_device, made = losing(device, 1, 1)
+    with pytest.raises(DeviceLostError):
+        open_assistant(open_device)
+    assert len(made) == 2 and all(device.closed for device in made)
+
+
+def test_closing_while_answering(device, open_assistant):
+    open_device, made = losing(device)
+    assistant = open_assistant(open_device)
+
+    def close(text):
+        assistant.close()
+        made[0].left = 0
+
+    with pytest.raises(StoppedError, match="closed"):
+        ask(assistant, mode="loop", max_tokens=24, on_text=close)
+    assert len(made) == 1

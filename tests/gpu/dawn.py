@@ -46,6 +46,9 @@ class FileSource:
     async def read(self, offset: int, length: int) -> bytes:
         return base64.b64decode(self._device.call("read", self.path, offset, length))
 
+    def close(self) -> None:
+        """Nothing is held open."""
+
 
 class DawnDevice:
     """`pyweb.device.base.Device` over a pipe; every call waits for its answer."""

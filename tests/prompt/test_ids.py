@@ -118,3 +118,27 @@ def test_a_vocabulary_without_special_tokens(tokenizer):
 def test_a_template_that_refuses(tokenizer):
     with pytest.raises(TemplateError, match="no system"):
         prompt_ids(tokenizer, ChatTemplate("{{ raise_exception('no system') }}", {}), chat("a"))
+
+
+def test_replies_stay_the_ids_that_were_generated(tokenizer, template):
+    """Ids that no encoding gives: "hello" as single letters, and a special token within."""
+    reply = [*(tokenizer.encode(letter)[0] for letter in "hello"), IM_START]
+    question, follow_up = {"role": "user", "content": "Say it."}, {"role": "user", "content": "Again."}
+    first = prompt_ids(tokenizer, template, [question])
+    second = prompt_ids(tokenizer, template, [question, {"role": "assistant", "ids": reply}, follow_up])
+    assert second[: len(first) + len(reply)] == [*first, *reply]
+    rest = "<|im_end|>\n<|im_start|>user\nAgain.<|im_end|>\n<|im_start|>assistant\n"
+    assert second[len(first) + len(reply) :] == tokenizer.encode(rest)
+
+
+def test_replies_without_special_tokens_and_in_any_order(tokenizer):
+    plain = Tokenizer(tokenizer._trusted, tokenizer._untrusted, {})
+    template = ChatTemplate("{% for m in messages | reverse %}{{ m.content }};{% endfor %}", {})
+    messages = [{"role": "assistant", "ids": [5, 6]}, {"role": "user", "content": "x"}, {"role": "assistant", "ids": [7]}]
+    assert prompt_ids(plain, template, messages) == [7, *tokenizer.encode(";x;"), 5, 6, *tokenizer.encode(";")]
+
+
+def test_a_reply_that_the_template_leaves_out_is_left_out(tokenizer):
+    template = ChatTemplate("{{ messages[-1].content }}", {})
+    messages = [{"role": "assistant", "ids": [5, 6]}, {"role": "user", "content": "x"}]
+    assert prompt_ids(tokenizer, template, messages) == tokenizer.encode("x")

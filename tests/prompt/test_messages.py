@@ -1,10 +1,18 @@
 from types import SimpleNamespace
 
-from pyweb.prompt import page_messages, prompt_ids, text_messages
+from pyweb.prompt import page_text, prompt_ids, question_message, system_message
 
 
 def block(kind, text, level=0):
     return SimpleNamespace(kind=kind, text=text, level=level)
+
+
+def text_messages(text, question):
+    return [*system_message("", text), question_message(question, text)]
+
+
+def page_messages(title, blocks, question):
+    return text_messages(page_text(title, blocks), question)
 
 
 BLOCKS = [block("heading", "Tides", 2), block("paragraph", "The moon pulls."), block("list", "- high\n- low")]
@@ -49,3 +57,14 @@ def test_title_that_heads_the_blocks_is_said_once():
     blocks = [block("heading", "Lighthouses", 1), block("paragraph", "They shine.")]
     content = page_messages("Lighthouses", blocks, "What do they do?")[1]["content"]
     assert content.count("Lighthouses") == 1
+
+
+def test_the_authors_system_text_comes_first():
+    assert system_message(" Be brief. ", "") == [{"role": "system", "content": "Be brief."}]
+    (system,) = system_message("Be brief.", "Some text.")
+    assert system["content"].startswith("Be brief.\n\nAnswer the question from")
+
+
+def test_more_of_a_page_and_a_selection_are_fenced_and_named():
+    content = question_message("Why?", more='a """ b', selection="the moon")["content"]
+    assert content == 'More of the page:\n""""\na """ b\n""""\n\nSelected on the page:\n"""\nthe moon\n"""\n\nWhy?'
