@@ -25,15 +25,16 @@ const absolute = (url) => new URL(url, document.baseURI).href;
 async function described(model) {
   if (model instanceof File) return { name: model.name, file: model };
   if (typeof model === 'object') {
-    const urls = Object.entries(model).filter(([key, url]) => ['url', 'tokenizer'].includes(key) && url);
-    return { ...model, ...Object.fromEntries(urls.map(([key, url]) => [key, absolute(url)])) };
+    const { file, ...rest } = model; // in the registry's entries a file name
+    for (const name of ['url', 'tokenizer']) if (rest[name]) rest[name] = absolute(rest[name]);
+    return file instanceof File ? { ...rest, file } : rest;
   }
   if (/[/.]/.test(model)) return { name: model.split('/').at(-1), url: absolute(model) };
   const index = here('../models/index.json');
   const reply = await fetch(index).catch(() => ({ ok: false }));
   const known = reply.ok ? await reply.json() : [];
   const found = known.find(({ name }) => name === model);
-  if (found) return { ...found, url: new URL(found.url, index).href };
+  if (found) return described({ ...found, url: new URL(found.url, index).href });
   throw new PywebError({
     name: 'UnknownModelError',
     message: `This site offers no model ${model}.`,

@@ -85,7 +85,8 @@ self.onmessage = async ({ data }) => {
     service.then(() => post({ id: data.id, event: 'done', result: {} }), fail);
     return;
   }
-  if (data.params?.model?.file) files.set(data.id, data.params.model.file);
+  const file = data.params?.model?.file;
+  if (file instanceof File) files.set(data.id, file);
   try {
     (await service).handle(JSON.stringify(data));
   } catch (error) {

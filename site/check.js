@@ -7,6 +7,7 @@
  *   prompts  URL of JSON lines {id, instruction, page}: each is answered in every mode
  *   first, count   which of them, so that a run can go on where another ended (0, all)
  *   modes    comma list; the ids of all must equal the first's (greedy,loop)
+ *   follow_ups   further questions of each conversation; the first mode prefills each prompt whole, the others reuse (0)
  *   seeds    comma list: the first `sampled` prompts are answered again with each seed, at temperature 0.8, top_p 0.95
  *   sampled  how many (0)
  *   tokens   tokens of a reply (64)
@@ -16,6 +17,7 @@
  */
 import { Assistant } from './js_bridge/client.js';
 
+const FOLLOW_UPS = ['Say more about that.', 'And in one sentence?', 'Why?'];
 const query = new URLSearchParams(location.search);
 const list = (name, otherwise) => (query.get(name) ?? otherwise).split(',').filter(Boolean);
 const result = { userAgent: navigator.userAgent, prompts: [], perplexity: [] };
@@ -48,11 +50,22 @@ function pace({ times, reply_ids: ids, records, tokens_per_second: rate }) {
 
 /** One prompt in every mode; whether all gave the same ids. */
 async function compareModes(assistant, modes, { id, instruction, page }, sampling) {
-  const options = { text: page ?? '', maxTokens: Number(query.get('tokens') ?? 64), sampling };
+  const options = { maxTokens: Number(query.get('tokens') ?? 64), sampling };
   const replies = {};
-  for (const mode of modes) replies[mode] = await assistant.ask(instruction, { ...options, mode });
+  const ids = {};
+  for (const mode of modes) {
+    const chat = assistant.chat({ text: page ?? '' });
+    replies[mode] = await chat.ask(instruction, { ...options, mode, reuse: false });
+    ids[mode] = [...replies[mode].reply_ids];
+    for (const question of FOLLOW_UPS.slice(0, Number(query.get('follow_ups') ?? 0))) {
+      const reply = await chat.ask(question, { ...options, mode, reuse: mode !== modes[0] });
+      ids[mode].push(...reply.reply_ids);
+      if (mode !== modes[0]) result.reused = (result.reused ?? 0) + reply.reused;
+    }
+    await chat.close();
+  }
   const first = replies[modes[0]];
-  const different = modes.filter((mode) => String(replies[mode].reply_ids) !== String(first.reply_ids));
+  const different = modes.filter((mode) => String(ids[mode]) !== String(ids[modes[0]]));
   const brief = ({ maps, submits, dispatches, steps, widths, reply_ids: ids }) => ({ maps, submits, dispatches, steps, widths, tokens: ids.length });
   const seen = Object.fromEntries(modes.map((mode) => [mode, { ...brief(replies[mode]), ...pace(replies[mode]) }]));
   result.prompts.push({ id, seed: sampling?.seed, different, prompt: first.prompt_ids.length, answer: first.answer, ...seen });

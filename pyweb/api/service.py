@@ -136,16 +136,12 @@ class Service:
         signal = self._signals[number] = self._host.weights.signal()
         if number in self._stopped:
             signal.stop()
-        file = self._host.takeFile(number)
-        weights = self._host.weights
+        described, weights = self._described(number, model), self._host.weights
 
         async def open_device() -> BrowserDevice:
             return BrowserDevice(await self._host.gpu.open(), weights.load)
 
         async def open_source() -> BrowserSource:
-            described = _object(model)
-            if file is not None:
-                described.file = file
             self._source = BrowserSource(await weights.openSource(described, _object({"signal": signal})))
             return self._source
 
@@ -175,6 +171,14 @@ class Service:
             "warning": engine.warning,
         }
 
+    def _described(self, number: int, model: dict):
+        """A model as `openSource` takes it, with the picked file that came beside the JSON."""
+        described = _object({key: value for key, value in model.items() if key != "file"})
+        file = self._host.takeFile(number)
+        if file is not None:
+            described.file = file
+        return described
+
     def _load_progress(self, number: int):
         report = self._progress(number)
 
@@ -201,10 +205,7 @@ class Service:
 
     async def _inspect(self, number: int, model: dict, context: int = 4096) -> dict:
         """What a model file holds and whether it runs; nothing is loaded."""
-        described = _object(model | {"keep": False})
-        file = self._host.takeFile(number)
-        if file is not None:
-            described.file = file
+        described = self._described(number, model | {"keep": False})
         source = BrowserSource(await self._host.weights.openSource(described))
         try:
             return inspect(await read_gguf(source.read, source.size), context)

@@ -147,6 +147,56 @@ def test_page_without_text_is_refused(loaded):
     assert result["error"] == "EmptyPageError"
 
 
+def test_a_follow_up_uses_what_was_computed(loaded):
+    first, second, third = loaded(
+        """
+        const chat = assistant.chat({ text: args.text });
+        const options = { maxTokens: 8, mode: 'loop' };
+        const first = await chat.ask('What colour is the boat?', options);
+        const second = await chat.ask('Which one?', { ...options, onText: () => {} });
+        const third = await chat.ask('Which one, again?', { ...options, stop: ['e'] });
+        await chat.close();
+        return [first, second, third, await chat.ask('And now?').catch(({ name }) => name)];
+        """,
+        text="The harbour of Linsund has one boat. It is painted bright yellow.",
+    )[:3]
+    shared = first["prompt_ids"] + first["reply_ids"]
+    assert second["prompt_ids"][: len(shared)] == shared and second["reused"] >= len(shared) - 1
+    assert first["material"].startswith("The harbour") and third["dropped"] == 0
+    assert third["finish_reason"] == "stop" and "e" not in third["answer"]
+
+
+def test_questions_wait_for_their_turn_and_can_be_stopped_while_they_wait(loaded):
+    names = loaded(
+        """
+        const ask = (options) => assistant.ask('Name a sea.', { page: null, maxTokens: 4, mode: 'loop', ...options });
+        const stopping = new AbortController();
+        const order = [];
+        const asked = [ask({}), ask({ signal: stopping.signal }), ask({})];
+        asked.forEach((reply, number) => reply.then(() => order.push(number), () => order.push(-number)));
+        stopping.abort();
+        const ended = await Promise.allSettled(asked);
+        return [...ended.map(({ reason }) => reason?.name ?? 'answered'), ...order];
+        """
+    )
+    assert names == ["answered", "StoppedError", "answered", 0, -1, 2]
+
+
+def test_a_picked_file_is_described_and_a_wrong_one_refused(loaded):
+    described, error = loaded(
+        """
+        const index = await (await fetch(base + 'models/index.json')).json();
+        const whole = await (await fetch(new URL(index[0].url, base + 'models/'))).blob();
+        const described = await assistant.inspect(new File([whole], 'mine.gguf'), 512);
+        const refused = assistant.inspect(new File(['no model'], 'x.gguf'));
+        const error = await refused.catch(({ name, message }) => ({ name, message }));
+        return [described, error];
+        """
+    )
+    assert described["runs"] and described["architecture"] == "llama" and described["memory"]["context"] == 512
+    assert error["name"] == "ModelFileError" and "GGUF" in error["message"]
+
+
 def test_second_visit_reads_the_model_from_the_device(loaded, browser, site):
     browser.execute_script("window.assistant.close()")
     browser.get(site + "run.html")

@@ -134,7 +134,8 @@ def test_replies_stay_the_ids_that_were_generated(tokenizer, template):
 def test_replies_without_special_tokens_and_in_any_order(tokenizer):
     plain = Tokenizer(tokenizer._trusted, tokenizer._untrusted, {})
     template = ChatTemplate("{% for m in messages | reverse %}{{ m.content }};{% endfor %}", {})
-    messages = [{"role": "assistant", "ids": [5, 6]}, {"role": "user", "content": "x"}, {"role": "assistant", "ids": [7]}]
+    replies = [{"role": "assistant", "ids": [5, 6]}, {"role": "assistant", "ids": [7]}]
+    messages = [replies[0], {"role": "user", "content": "x"}, replies[1]]
     assert prompt_ids(plain, template, messages) == [7, *tokenizer.encode(";x;"), 5, 6, *tokenizer.encode(";")]
 
 
