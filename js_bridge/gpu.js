@@ -6,13 +6,9 @@
  * Works in a page, in a worker and in node (npm `webgpu`): the caller may hand in its own `GPU`.
  */
 
-/** An error that Python and the page know by name. */
-export class BridgeError extends Error {
-  constructor(name, message) {
-    super(message);
-    this.name = name;
-  }
-}
+import { BridgeError } from './errors.js';
+
+export { BridgeError };
 
 const WANTED_LIMITS = [
   'maxBufferSize',
@@ -22,21 +18,47 @@ const WANTED_LIMITS = [
   'maxComputeWorkgroupSizeX',
   'maxStorageBuffersPerShaderStage',
 ];
-const KNOWN_LIMITS = [...WANTED_LIMITS, 'maxComputeWorkgroupsPerDimension', 'minStorageBufferOffsetAlignment', 'maxUniformBufferBindingSize'];
+const KNOWN_LIMITS = [
+  ...WANTED_LIMITS,
+  'maxComputeWorkgroupsPerDimension',
+  'minStorageBufferOffsetAlignment',
+  'maxUniformBufferBindingSize',
+];
 const WANTED_FEATURES = ['subgroups', 'timestamp-query'];
 const COMMAND = 5;
 const UNIFORM_LIMIT = 65536;
+const LOSS = 1000; // ms that a failed call waits for the reason why the device was lost
+
+/** A driver's words, which may be lines of text, as one sentence. */
+const sentence = (words) => `${words.trim().replace(/\s+/g, ' ').replace(/\.$/, '')}.`;
 
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** requestAdapter() may answer null while the GPU process starts: ask again for three seconds. */
 async function findAdapter(gpu) {
+  let why = '';
   for (let attempt = 0; attempt < 6; attempt++) {
-    const adapter = await gpu.requestAdapter({ powerPreference: 'high-performance' });
-    if (adapter) return adapter;
-    await pause(500);
+    if (attempt) await pause(500);
+    try {
+      const adapter = await gpu.requestAdapter({ powerPreference: 'high-performance' });
+      if (adapter) return adapter;
+    } catch (error) {
+      why = ` (${error.message})`;
+    }
   }
-  throw new BridgeError('NoAdapterError', 'This browser found no graphics adapter for WebGPU.');
+  throw new BridgeError('NoAdapterError', `This browser found no graphics adapter for WebGPU${why}.`);
+}
+
+async function openDevice(adapter) {
+  const requiredLimits = Object.fromEntries(WANTED_LIMITS.map((name) => [name, adapter.limits[name]]));
+  const requiredFeatures = WANTED_FEATURES.filter((name) => adapter.features.has(name));
+  try {
+    return await adapter.requestDevice({ requiredLimits, requiredFeatures });
+  } catch (error) {
+    const refused = ['OperationError', 'TypeError', 'RangeError'].includes(error.name);
+    if (refused) throw new BridgeError('LimitError', `The graphics adapter refuses its own limits (${error.message}).`);
+    throw new BridgeError('NoAdapterError', `The graphics adapter gave no device (${error.message}).`);
+  }
 }
 
 /**
@@ -47,10 +69,7 @@ async function findAdapter(gpu) {
 export async function open(gpu = globalThis.navigator?.gpu) {
   if (!gpu) throw new BridgeError('NoWebGPUError', 'This browser offers no WebGPU here.');
   const adapter = await findAdapter(gpu);
-  const requiredLimits = Object.fromEntries(WANTED_LIMITS.map((name) => [name, adapter.limits[name]]));
-  const requiredFeatures = WANTED_FEATURES.filter((name) => adapter.features.has(name));
-  const device = await adapter.requestDevice({ requiredLimits, requiredFeatures });
-  return new Bridge(device, adapter.info);
+  return new Bridge(await openDevice(adapter), adapter.info);
 }
 
 /** A device and everything made on it. Handles are positions in `objects`; 0 is never one. */
@@ -68,7 +87,7 @@ export class Bridge {
     this.lost = device.lost.then(({ reason, message }) => (this.lostReason = `${reason}: ${message || 'no message'}`));
     device.onuncapturederror = ({ error }) => {
       const name = error.constructor.name === 'GPUOutOfMemoryError' ? 'GPUOutOfMemoryError' : 'ShaderError';
-      this.fault ??= new BridgeError(name, error.message);
+      this.fault ??= new BridgeError(name, sentence(error.message));
     };
   }
 
@@ -84,28 +103,45 @@ export class Bridge {
     return this.objects.push(object) - 1;
   }
 
-  /** Throws what the device reported since the last check. */
+  /** Throws what the device reported: that it was lost, or its first fault. */
   check() {
     if (this.lostReason) throw new BridgeError('DeviceLostError', `The GPU device was lost (${this.lostReason}).`);
     if (this.fault) throw this.fault;
   }
 
+  /** Throws that the device was lost, where a call failed because of that; the news may come after the failure. */
+  async #checkLoss() {
+    await Promise.race([this.lost, pause(LOSS)]);
+    if (this.lostReason) this.check();
+  }
+
   /** Bytes of a zeroed buffer; small ones can also be bound as uniforms. */
   async buffer(size, label = '') {
     this.check();
+    const { maxBufferSize } = this.device.limits;
+    if (size > maxBufferSize) {
+      const what = label || 'A buffer';
+      throw new BridgeError('LimitError', `${what} needs ${size} bytes; maxBufferSize is ${maxBufferSize}.`);
+    }
     const { GPUBufferUsage: usage } = globalThis;
     const flags = usage.STORAGE | usage.COPY_SRC | usage.COPY_DST | (size <= UNIFORM_LIMIT ? usage.UNIFORM : 0);
     this.device.pushErrorScope('out-of-memory');
     const buffer = this.device.createBuffer({ size, label, usage: flags });
-    const error = await this.device.popErrorScope();
-    if (error) throw new BridgeError('GPUOutOfMemoryError', `The GPU has no room for ${size} bytes (${label}).`);
+    const error = await this.device.popErrorScope().catch(() => null); // rejects where the device is lost meanwhile
+    if (error) {
+      buffer.destroy();
+      throw new BridgeError('GPUOutOfMemoryError', `The GPU has no room for ${size} bytes (${label}).`);
+    }
+    this.check();
     return this.#keep(buffer);
   }
 
   write(buffer, offset, bytes) {
+    this.check();
     this.device.queue.writeBuffer(this.objects[buffer], offset, bytes);
   }
 
+  /** Frees a buffer, of a lost device too. */
   destroy(handle) {
     this.objects[handle]?.destroy?.();
     this.objects[handle] = null;
@@ -119,16 +155,21 @@ export class Bridge {
       try {
         return await this.device.createComputePipelineAsync({ label, layout: 'auto', compute: { module } });
       } catch (error) {
-        const { messages } = await module.getCompilationInfo();
+        const { messages } = await module.getCompilationInfo().catch(() => ({ messages: [] }));
         const first = messages.find(({ type }) => type === 'error');
-        throw new BridgeError('ShaderError', `${label}: ${first ? `line ${first.lineNum}: ${first.message}` : error.message}`);
+        if (!first) await this.#checkLoss();
+        const why = first ? `line ${first.lineNum}: ${first.message}` : error.message;
+        throw new BridgeError('ShaderError', sentence(`${label}: ${why}`));
       }
     };
-    return (await Promise.all(shaders.map(build))).map((pipeline) => this.#keep(pipeline));
+    const pipelines = await Promise.all(shaders.map(build));
+    this.check();
+    return pipelines.map((pipeline) => this.#keep(pipeline));
   }
 
   /** @param {number[]} bindings triples of buffer, offset, size, in binding order */
   bind(pipeline, bindings) {
+    this.check();
     const entries = [];
     for (let i = 0; i < bindings.length; i += 3) {
       const [buffer, offset, size] = bindings.slice(i, i + 3);
@@ -140,6 +181,7 @@ export class Bridge {
 
   /** @param {ArrayLike<number>} commands pipeline, bind group, x, y, z, again and again */
   program(commands) {
+    this.check();
     return this.#keep(Int32Array.from(commands));
   }
 
@@ -181,7 +223,8 @@ export class Bridge {
     }
     this.device.queue.submit([encoder.finish()]);
     this.counts.submits++;
-    const ready = staging ? staging.mapAsync(globalThis.GPUMapMode.READ, 0, size) : this.device.queue.onSubmittedWorkDone();
+    const { READ } = globalThis.GPUMapMode;
+    const ready = staging ? staging.mapAsync(READ, 0, size) : this.device.queue.onSubmittedWorkDone();
     ready.catch(() => {});
     return this.#ticket({ ready, staging, size });
   }
@@ -199,7 +242,7 @@ export class Bridge {
     try {
       await ready;
     } catch (error) {
-      await Promise.race([this.lost, pause(1000)]);
+      await this.#checkLoss();
       this.check();
       throw new BridgeError('DeviceLostError', `The GPU did not finish its work (${error.message}).`);
     }

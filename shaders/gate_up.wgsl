@@ -1,4 +1,5 @@
-// Gated feed-forward, first half: h = silu(gate) * up, where rows 0..M of the matrix are gate and M..2M are up.
+// Gated feed-forward, first half: h = silu(gate) * up. The matrix, or a range of it, holds COUNT rows of gate and then the
+// same rows of up: those from FIRST on, of M.
 #% if LANES > 1
 // A workgroup handles one block of 32 outputs for a tile of TOKENS nodes and quantizes it: out is the activation of `down`.
 #% else
@@ -8,6 +9,8 @@
 #% include "include/control.wgsl"
 #% include "include/quantize.wgsl"
 const M = ${M}u;
+const FIRST = ${FIRST}u;
+const COUNT = ${COUNT}u;
 ${bindings()}
 fn silu(gate: f32, up: f32) -> f32 {
   return gate / (1.0 + exp(-gate)) * up;
@@ -26,7 +29,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   for (var start = 0u; start < 32u; start += GROUPS) {
     let row = start + thread / LANES;
     let row_0 = group.x * 32u + row;
-    let row_1 = row_0 + M;
+    let row_1 = row_0 + COUNT;
 ${accumulate()}
 ${reduce()}
     for (var t = lane; t < TOKENS; t += LANES) {
@@ -38,7 +41,7 @@ ${reduce()}
     var block: array<vec4<f32>, 8>;
     for (var i = 0u; i < 8u; i++) { block[i] = values[t * 8u + i]; }
     let stored = quantize32(block);
-    let at = ((first_token + t) * (M / 32u) + group.x) * 3u;
+    let at = ((first_token + t) * (M / 32u) + FIRST / 32u + group.x) * 3u;
     out[at] = stored.low;
     out[at + 1u] = stored.high;
     out[at + 2u] = stored.scale;
@@ -50,13 +53,15 @@ ${reduce()}
 @compute @workgroup_size(${THREADS})
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   let first_token = id.y * TOKENS;
-  if (control.flags != 0u || first_token >= control.valid || id.x >= M) { return; }
+  if (control.flags != 0u || first_token >= control.valid || id.x >= COUNT) { return; }
   let lane = 0u;
   let row_0 = id.x;
-  let row_1 = row_0 + M;
+  let row_1 = row_0 + COUNT;
 ${accumulate()}
 #% for t in range(TOKENS)
-  if (first_token + ${t}u < control.valid) { out[(first_token + ${t}u) * M + id.x] = silu(sum_0_${t}, sum_1_${t}); }
+  if (first_token + ${t}u < control.valid) {
+    out[(first_token + ${t}u) * M + FIRST + id.x] = silu(sum_0_${t}, sum_1_${t});
+  }
 #% endfor
 }
 #% endif

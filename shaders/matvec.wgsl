@@ -1,8 +1,11 @@
 // A quantized matrix times activations: out[t][row] = residual[t][row] + sum, or the sum alone (LM head, RESIDUAL 0).
+// The matrix, or a range of its rows: COUNT rows from FIRST on, of M.
 // A workgroup handles THREADS / LANES groups of ROWS rows for a tile of TOKENS nodes.
 #% from "include/product.wgsl" import bindings, accumulate, reduce, reduced with context
 #% include "include/control.wgsl"
 const M = ${M}u;
+const FIRST = ${FIRST}u;
+const COUNT = ${COUNT}u;
 ${bindings()}
 @group(0) @binding(4) var<storage, read_write> out: array<f32>;
 #% if RESIDUAL
@@ -10,8 +13,9 @@ ${bindings()}
 #% endif
 
 fn store(row: u32, t: u32, sum: f32) {
-  if (row >= M || t >= control.valid) { return; }
-  out[t * M + row] = ${"residual[t * M + row] + sum" if RESIDUAL else "sum"};
+  if (row >= COUNT || t >= control.valid) { return; }
+  let at = t * M + FIRST + row;
+  out[at] = ${"residual[at] + sum" if RESIDUAL else "sum"};
 }
 
 @compute @workgroup_size(${THREADS})
@@ -21,7 +25,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let lane = thread % LANES;
   let first_row = (group.x * (THREADS / LANES) + thread / LANES) * ${ROWS}u;
 #% for r in range(ROWS)
-  let row_${r} = min(first_row + ${r}u, M - 1u);
+  let row_${r} = min(first_row + ${r}u, COUNT - 1u);
 #% endfor
 ${accumulate()}
 #% if LANES > 1

@@ -11,6 +11,7 @@ from pyodide.http import pyfetch
 from pyweb.api.assistant import Assistant, Chat
 from pyweb.api.inspecting import inspect
 from pyweb.device.browser import BrowserDevice, BrowserSource, typed
+from pyweb.device.store import BrowserStore
 from pyweb.engine import Sampling
 from pyweb.errors import NetworkError, PywebError, UsageError
 from pyweb.models import decoder_of
@@ -45,31 +46,6 @@ def _sampling(options: dict) -> Sampling:
     if "logit_bias" in known:
         known["logit_bias"] = tuple((int(token), float(bias)) for token, bias in known["logit_bias"])
     return Sampling(**known)
-
-
-class _Store:
-    """`store.js` as Python sees it; a browser that keeps nothing (a private window) gives nothing back."""
-
-    def __init__(self, js):
-        self._js = js
-
-    async def get(self, key: str) -> str | None:
-        try:
-            return await self._js.get(key)
-        except JsException:
-            return None
-
-    async def put(self, key: str, text: str) -> None:
-        try:
-            await self._js.put(key, text)
-        except JsException as error:
-            print(f"Nothing is kept for the next visit ({error.name}).")
-
-    async def remove(self, prefix: str) -> None:
-        try:
-            await self._js.remove(prefix)
-        except JsException as error:
-            raise typed(error) from None
 
 
 class Service:
@@ -156,7 +132,7 @@ class Service:
                 before_tables=lambda: self._host.packages("numpy"),
                 signal=signal,
             )
-            await self._assistant.remember(memory, _Store(self._host.store), model["name"])
+            await self._assistant.remember(memory, BrowserStore(self._host.store), model["name"])
         finally:
             del self._signals[number]
         engine = self._assistant.engine

@@ -36,7 +36,7 @@ _library: asyncio.Future[str] | None = None
 
 
 async def load(
-    model: str,
+    model: object,
     *,
     name: str = "",
     context: int | None = None,
@@ -46,15 +46,15 @@ async def load(
     tokenizers: str = TOKENIZERS,
     on_progress: Progress = no_progress,
 ) -> Assistant:
-    """Loads a model in this Pyodide, whether it runs in a window or in a worker.
+    """Loads a model in this Pyodide, whether it runs in a window or in a worker. Cancelling its task ends it at once.
 
     Args:
-        model: URL of a GGUF file, whose server allows this origin (CORS) and byte ranges.
+        model: URL of a GGUF file, whose server allows this origin (CORS) and byte ranges, or a picked `File`.
         name: under which the file is kept between visits; the last word of its URL where left out.
         context: tokens of prompt and reply; 4,096 or the model's own where less.
         kv: storage of keys and values, "f16" or "f32".
         memory: what replies are drafted from, see `Assistant.remember`.
-        keep: keep the file in the browser's own storage (OPFS).
+        keep: keep a URL's file in the browser's own storage (OPFS).
         tokenizers: URL of `lib/index.js` of npm's `@mlc-ai/web-tokenizers` 0.1.6, a copy of your own where the CDN
             won't do; its SHA-256 is checked.
         on_progress: stage ("model" in bytes, "kernels"), done, total.
@@ -75,8 +75,15 @@ async def load(
     gpu, weights, tokenizer, store = [
         await import_module(f"{module}.js") for module in ("gpu", "weights", "tokenizer", "store")
     ]
-    url = _absolute(model)
-    name = name or url.partition("?")[0].rstrip("/").rpartition("/")[2] or "model"
+    if isinstance(model, str):
+        url = _absolute(model)
+        name = name or url.partition("?")[0].rstrip("/").rpartition("/")[2] or "model"
+        described = to_js({"url": url, "name": name, "keep": keep}, dict_converter=Object.fromEntries)
+    else:
+        name = name or model.name
+        described = to_js({"file": model, "name": name}, dict_converter=Object.fromEntries)
+    signal = weights.signal()
+    options = to_js({"signal": signal}, dict_converter=Object.fromEntries)
     library = asyncio.ensure_future(_tokenizer_library(tokenizers))
 
     async def open_device() -> BrowserDevice:
@@ -86,9 +93,8 @@ async def load(
             raise typed(error) from None
 
     async def open_source() -> BrowserSource:
-        described = to_js({"url": url, "name": name, "keep": keep}, dict_converter=Object.fromEntries)
         try:
-            return BrowserSource(await weights.openSource(described))
+            return BrowserSource(await weights.openSource(described, options))
         except JsException as error:
             raise typed(error) from None
 
@@ -97,9 +103,10 @@ async def load(
 
     try:
         assistant = await Assistant.load(
-            open_device, open_source, open_tokenizer, context=context, kv=kv, on_progress=on_progress
+            open_device, open_source, open_tokenizer, context=context, kv=kv, on_progress=on_progress, signal=signal
         )
     except BaseException:
+        signal.stop()
         library.cancel()
         raise
     await assistant.remember(memory, BrowserStore(store), name)

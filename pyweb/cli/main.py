@@ -102,6 +102,15 @@ def _parser() -> argparse.ArgumentParser:
     site.add_argument("--out", required=True, metavar="DIR")
     site.add_argument("--model", action="append", metavar="M", help="include this model; repeatable")
 
+    sizes = add("sizes", "sizes:sizes", "what a first visit downloads beside the model, part by part")
+    sizes.add_argument("--json", action="store_true")
+
+    visits = add("visits", "visits:visits", "what a first and later visits take until a question can be asked")
+    visits.add_argument("--model", default=DEFAULT, help="short name or path of a GGUF file")
+    visits.add_argument("--count", type=_positive, default=2, metavar="N", help="visits, the first with nothing kept")
+    visits.add_argument("--adapter", choices=("auto", "software", "hardware"), default="auto")
+    visits.add_argument("--json", action="store_true")
+
     models = add("models", "models:models", "known models, or a description of a model file")
     models.add_argument("--inspect", metavar="FILE")
     models.add_argument("--context", type=_positive, default=4096, metavar="N", help="of the memory estimate")

@@ -4,10 +4,13 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass
 
+from pyweb.cli import trimming
+
 __all__ = [
     "CARRIER",
     "CARRIER_FOLDER",
     "LOCKED_WHEELS",
+    "MICROPIP",
     "NPM_PACKAGES",
     "PYODIDE",
     "PYODIDE_CDN",
@@ -21,7 +24,7 @@ PYODIDE = "314.0.3"
 PYODIDE_CDN = f"https://cdn.jsdelivr.net/pyodide/v{PYODIDE}/full/"
 
 # Raised when the same pins are made into other files, so that nobody keeps the old ones.
-LAYOUT = 2
+LAYOUT = 3
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class PyPIWheel:
     """A wheel of the Python Package Index as it appears in the lock.
 
     Attributes:
-        compiled: download the CPython wheel and keep its Python files only, where no pure wheel exists.
+        compiled: download the CPython wheel and keep its Python files only (`trimming`), where no pure wheel exists.
     """
 
     name: str
@@ -120,6 +123,11 @@ PYPI_WHEELS = (
     ),
 )
 
+# For tests only: it installs pyweb where it isn't in the lock, as somebody else's page does.
+MICROPIP = PyPIWheel(
+    "micropip", "0.11.1", "768de165adb8e66906039d8fec4127a57f522dfdf8e6fbff877a4616941ecfd3", ("micropip",)
+)
+
 
 def version() -> str:
     """Name of the runtime folder: Pyodide's version and a digest of every pin."""
@@ -128,6 +136,7 @@ def version() -> str:
         "npm": [asdict(part) for part in NPM_PACKAGES],
         "locked": LOCKED_WHEELS,
         "pypi": [asdict(part) for part in PYPI_WHEELS],
+        "left out": [trimming.LEFT_OUT, sorted(trimming.KEPT)],
     }
     digest = hashlib.sha256(json.dumps(pins, sort_keys=True).encode()).hexdigest()
     return f"{PYODIDE}-{digest[:10]}"

@@ -22,7 +22,7 @@ from pyweb.cli.snapshot import is_url, page_address, take_snapshot
 from pyweb.errors import BrowserError, NoAdapterError, PywebError, UnknownModelError
 from pyweb.storage import files, registry
 
-__all__ = ["Machine", "local_model", "run_job"]
+__all__ = ["Machine", "local_model", "model_for_page", "run_job"]
 
 OnEvent = Callable[[dict], None]
 
@@ -63,7 +63,7 @@ def local_model(name: str, progress: Progress) -> Path | None:
     return model_files.fetch(registry.find(name), progress)
 
 
-def _model_for_page(name: str, path: Path | None, base: str) -> dict:
+def model_for_page(name: str, path: Path | None, base: str) -> dict:
     """The `model` of a load message."""
     if path is None:
         return {"name": name.rsplit("/", 1)[-1], "url": name}
@@ -124,7 +124,7 @@ def _run(model, load, method, params, machine: Machine, on_event: OnEvent, page:
         if address:
             on_event({"event": "progress", "stage": "page", "note": page})
             params = params | {"page": take_snapshot(browser.pipe, address)}
-        load = load | {"model": _model_for_page(model, path, server.url)}
+        load = load | {"model": model_for_page(model, path, server.url)}
         job.content = {"load": load, "method": method, "params": params}
         _open(Tab(browser.pipe), f"{server.url}run.html?key={job.key}", messages)
         return _follow(messages, browser, on_event)

@@ -8,12 +8,21 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from pyweb.cli import fetching, parts
+from pyweb.cli import fetching, parts, precompress, trimming
 from pyweb.cli.console import Progress
 from pyweb.errors import IntegrityError, NetworkError, SetupError
 from pyweb.storage import files, paths
 
-__all__ = ["LOCK", "SITE_PACKAGES", "compile_archives", "folder", "lock_entry", "prepare", "runtime_folder"]
+__all__ = [
+    "LOCK",
+    "SITE_PACKAGES",
+    "compile_archives",
+    "folder",
+    "lock_entry",
+    "prepare",
+    "pypi_wheel",
+    "runtime_folder",
+]
 
 STDLIB = "python_stdlib.zip"
 LOCK = "pyodide-lock.json"
@@ -53,11 +62,14 @@ def prepare(progress: Progress) -> Path:
             progress.update("runtime", text=f"{package.name} {package.version}")
             _cached_npm(package, target)
         whole = json.loads((target / LOCK).read_text())
-        sources = _locked_wheels(whole, progress) | _pypi_wheels(progress)
+        sources = _locked_wheels(whole, progress)
+        sources |= {wheel.name: pypi_wheel(wheel, progress) for wheel in parts.PYPI_WHEELS}
         progress.update("runtime", text="compiling for the browser's Python")
         _compile(target, sources, Path(work))
         lock = {"info": whole["info"], "packages": _lock_entries(whole, target, sources)}
         (target / LOCK).write_text(json.dumps(lock, indent=1, sort_keys=True))
+        progress.update("runtime", text="compressing for web servers")
+        precompress.write_compressed(path for path in target.iterdir() if path.suffix in precompress.SUFFIXES)
     return folder()
 
 
@@ -75,16 +87,17 @@ def _cached_npm(package: parts.NpmPackage, target: Path) -> None:
         shutil.copyfile(kept / name, target / name)
 
 
-def _pypi_wheels(progress: Progress) -> dict[str, Path]:
-    """Every wheel of `PYPI_WHEELS`, by its name."""
-    found = {}
-    for wheel in parts.PYPI_WHEELS:
-        kept = _made(paths.downloads() / f"{wheel.name}-{wheel.version}")
-        if not any(kept.glob("*.whl")):
-            progress.update("runtime", text=f"{wheel.name} {wheel.version}")
-            fetching.pypi_wheel(wheel, kept)
-        found[wheel.name] = next(kept.glob("*.whl"))
-    return found
+def pypi_wheel(wheel: parts.PyPIWheel, progress: Progress) -> Path:
+    """Path of a wheel as it came from its index, fetched where it isn't kept.
+
+    Raises:
+        NetworkError, IntegrityError: it could not be had.
+    """
+    kept = _made(paths.downloads() / f"{wheel.name}-{wheel.version}")
+    if not any(kept.glob("*.whl")):
+        progress.update("runtime", text=f"{wheel.name} {wheel.version}")
+        fetching.pypi_wheel(wheel, kept)
+    return next(kept.glob("*.whl"))
 
 
 def _locked_wheels(lock: dict, progress: Progress) -> dict[str, Path]:
@@ -117,11 +130,12 @@ def _from_carrier(digests: dict[str, str]) -> None:
 
 
 def _compile(target: Path, sources: dict[str, Path], work: Path) -> None:
-    """Fills the folder with pre-compiled archives in place of the sources."""
-    jobs = [_job(target / STDLIB, work / STDLIB, STDLIB_ROOT)]
+    """Fills the folder with trimmed and pre-compiled archives in place of the sources."""
+    trimmed = trimming.trim(trimming.STDLIB, target / STDLIB, work / f"trimmed-{STDLIB}")
+    jobs = [_job(trimmed, work / STDLIB, STDLIB_ROOT)]
     for name, source in sources.items():
-        pure = _without_extensions(source, work) if _is_foreign(name) else source
-        jobs.append(_job(pure, target / _wheel_name(source, name), SITE_PACKAGES))
+        trimmed = trimming.trim(name, source, work / source.name)
+        jobs.append(_job(trimmed, target / _wheel_name(source, name), SITE_PACKAGES))
     compile_archives(target, jobs)
     shutil.move(work / STDLIB, target / STDLIB)
 
@@ -156,16 +170,6 @@ def _is_foreign(name: str) -> bool:
 def _wheel_name(source: Path, name: str) -> str:
     """File name in the runtime folder: a wheel that lost its extension is pure."""
     return "-".join(source.name.split("-")[:2]) + "-py3-none-any.whl" if _is_foreign(name) else source.name
-
-
-def _without_extensions(source: Path, work: Path) -> Path:
-    """A copy of a CPython wheel without compiled members; what is left is the package's pure fallback."""
-    target = work / source.name
-    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w") as new:
-        for info in old.infolist():
-            if not info.filename.endswith((".so", ".c", ".pyi")):
-                new.writestr(info, old.read(info))
-    return target
 
 
 def _lock_entries(whole: dict, target: Path, sources: dict[str, Path]) -> dict:

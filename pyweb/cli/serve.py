@@ -7,6 +7,7 @@ from pyweb.cli.console import Progress, note
 from pyweb.cli.layout import Layout
 from pyweb.cli.runner import local_model
 from pyweb.cli.server import LocalServer
+from pyweb.cli.sizes import first_visit, table
 from pyweb.errors import UsageError
 from pyweb.storage.registry import DEFAULT
 
@@ -37,4 +38,5 @@ def site(options: Namespace) -> None:
     if target.exists() and not target.is_dir():
         raise UsageError(f"{target} is not a folder.")
     _layout(options.model or []).write(target)
+    print(table(first_visit()))
     note(f"The site is in {target}: any web server can serve it.")

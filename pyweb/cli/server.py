@@ -13,6 +13,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from pyweb.cli import precompress
 from pyweb.errors import SetupError
 
 __all__ = ["DEFAULT_PORT", "Job", "LocalServer", "Resolve"]
@@ -45,6 +46,7 @@ ISOLATION = {
 }
 
 Resolve = Callable[[str], Path | bytes | None]
+OnReply = Callable[[str, int, int], None]
 
 
 class Job:
@@ -70,15 +72,21 @@ class LocalServer:
         port: the first port tried; the next free one is taken.
         job: answers `/__job` and `/__event` where given.
         foreign: the files are somebody else's page: no isolation, and the browser finds out the encoding.
+        on_reply: called with path, status and bytes of the body of each reply, on the server's threads.
 
     Raises:
         SetupError: no port is free.
     """
 
     def __init__(
-        self, resolve: Resolve, port: int = DEFAULT_PORT, job: Job | None = None, foreign: bool = False
+        self,
+        resolve: Resolve,
+        port: int = DEFAULT_PORT,
+        job: Job | None = None,
+        foreign: bool = False,
+        on_reply: OnReply = lambda path, status, length: None,
     ):
-        bound = {"resolve": staticmethod(resolve), "job": job, "foreign": foreign}
+        bound = {"resolve": staticmethod(resolve), "job": job, "foreign": foreign, "on_reply": staticmethod(on_reply)}
         handler = type("BoundHandler", (_Handler,), bound)
         self._http = _bind(handler, port)
         self.port: int = self._http.server_address[1]
@@ -124,6 +132,7 @@ class _Handler(BaseHTTPRequestHandler):
     resolve: Resolve
     job: Job | None
     foreign: bool
+    on_reply: OnReply
 
     def log_message(self, *args):
         pass
@@ -169,15 +178,16 @@ class _Handler(BaseHTTPRequestHandler):
         return name in ("127.0.0.1", "localhost", "")
 
     def _send_content(self, found: Path | bytes, suffix: str, body: bool) -> None:
+        found, encoding = self._encoded(found)
         etag, size = _identity(found)
         if self.headers.get("If-None-Match") == etag:
-            return self._send(HTTPStatus.NOT_MODIFIED, b"", False, suffix, {"ETag": etag})
+            return self._send(HTTPStatus.NOT_MODIFIED, b"", False, suffix, {"ETag": etag} | encoding)
         part = _range(self.headers.get("Range"), size)
         if part == (0, 0) and size:
             status, headers = HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, {"Content-Range": f"bytes */{size}"}
             return self._send(status, b"", body, suffix, headers)
         first, end = part or (0, size)
-        headers = {"ETag": etag}
+        headers = {"ETag": etag} | encoding
         if part:
             headers["Content-Range"] = f"bytes {first}-{end - 1}/{size}"
         self._head(HTTPStatus.PARTIAL_CONTENT if part else HTTPStatus.OK, end - first, suffix, headers)
@@ -186,12 +196,25 @@ class _Handler(BaseHTTPRequestHandler):
                 source.seek(first)
                 _copy(source, self.wfile, end - first)
 
+    def _encoded(self, found: Path | bytes) -> tuple[Path | bytes, dict[str, str]]:
+        """The brotli twin that set-up made of a file, for a client that takes it and wants all, and its headers."""
+        if isinstance(found, bytes) or found.suffix not in precompress.SUFFIXES:
+            return found, {}
+        twin = found.with_name(f"{found.name}.br")
+        if not twin.is_file():
+            return found, {}
+        accepted = {coding.partition(";")[0].strip() for coding in self.headers.get("Accept-Encoding", "").split(",")}
+        if "br" not in accepted or "Range" in self.headers:
+            return found, {"Vary": "Accept-Encoding"}
+        return twin, {"Vary": "Accept-Encoding", "Content-Encoding": "br"}
+
     def _send(self, status, content: bytes, body=True, suffix=".txt", headers=None) -> None:
         self._head(status, len(content), suffix, headers or {})
         if body:
             self.wfile.write(content)
 
     def _head(self, status, length: int, suffix: str, headers: dict[str, str]) -> None:
+        self.on_reply(self._url().path, int(status), length)
         self.send_response(status)
         kind = content_type(suffix)
         self.send_header("Content-Type", kind.partition(";")[0] if self.foreign else kind)

@@ -50,9 +50,16 @@ class Device(Protocol):
         """Waits for a submission; its read-backs, one after the other."""
 
     async def load(
-        self, source: Source, steps: Sequence[int], on_progress: Callable[[int, int], None]
+        self,
+        source: Source,
+        steps: Sequence[int],
+        on_progress: Callable[[int, int], None],
+        signal: object = None,
     ) -> None:
-        """Streams (file offset, length, buffer, buffer offset, program) steps, sorted by offset, into buffers."""
+        """Streams (file offset, length, buffer, buffer offset, program) steps, sorted by offset, into buffers.
+
+        A device in a browser raises StoppedError as soon as `signal` (of weights.js) is stopped.
+        """
 
     def counters(self) -> dict[str, int]:
         """What the bridge did so far: `submits`, `maps`, `dispatches`."""

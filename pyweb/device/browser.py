@@ -1,6 +1,7 @@
 """The device in the browser: the JavaScript bridge through Pyodide's foreign function interface."""
 
 from collections.abc import Callable, Sequence
+from contextlib import contextmanager
 
 from pyodide.ffi import JsException, create_proxy, to_js
 
@@ -15,25 +16,39 @@ def typed(error: JsException) -> PywebError:
     known = getattr(errors, error.name, None)
     if isinstance(known, type) and issubclass(known, PywebError):
         return known(error.message)
-    return PywebError(f"{error.name}: {error.message}.")
+    return PywebError(f"{error.name}: {error.message.rstrip('.')}.")
+
+
+@contextmanager
+def _typed_errors():
+    try:
+        yield
+    except JsException as error:
+        raise typed(error) from None
 
 
 def _array(values: Sequence[int]):
     return to_js(list(values))
 
 
-class BrowserSource:
-    """A model file behind `weights.js`."""
+def _reporter(on_progress: Callable[[int, int], None]):
+    """What JavaScript calls with bytes, all bytes and seconds left."""
+    return create_proxy(lambda done, total, *_: on_progress(int(done), int(total)))
 
-    def __init__(self, source):
+
+class BrowserSource:
+    """A model file behind `weights.js`; `on_progress` hears of the bytes that reads outside of a load wait for."""
+
+    def __init__(self, source, on_progress: Callable[[int, int], None] | None = None):
         self.js = source
         self.size = int(source.size)
+        self._report = _reporter(on_progress) if on_progress else None
+        if self._report:
+            source.progress.report = self._report
 
     async def read(self, offset: int, length: int) -> bytes:
-        try:
+        with _typed_errors():
             return (await self.js.read(offset, length)).to_bytes()
-        except JsException as error:
-            raise typed(error) from None
 
     @property
     def fetched(self) -> int:
@@ -45,8 +60,17 @@ class BrowserSource:
         """Why the file isn't kept in OPFS; empty where it is."""
         return str(self.js.notKept)
 
+    @property
+    def seconds_left(self) -> float | None:
+        """What the rest of the file will take at the rate of the last seconds; None where that isn't known."""
+        left = self.js.secondsLeft
+        return None if left is None else float(left)
+
     def close(self) -> None:
         self.js.close()
+        if self._report:
+            self._report.destroy()
+            self._report = None
 
 
 class BrowserDevice:
@@ -59,40 +83,35 @@ class BrowserDevice:
         self.limits = bridge.limits.to_py()
 
     async def buffer(self, size: int, label: str = "") -> int:
-        try:
+        with _typed_errors():
             return await self._bridge.buffer(size, label)
-        except JsException as error:
-            raise typed(error) from None
 
     def write(self, buffer: int, offset: int, data: bytes) -> None:
-        self._bridge.write(buffer, offset, to_js(data))
+        with _typed_errors():
+            self._bridge.write(buffer, offset, to_js(data))
 
     def destroy(self, buffer: int) -> None:
         self._bridge.destroy(buffer)
 
     async def compile(self, shaders: Sequence[tuple[str, str]]) -> list[int]:
-        try:
+        with _typed_errors():
             return (await self._bridge.compile(to_js([list(pair) for pair in shaders]))).to_py()
-        except JsException as error:
-            raise typed(error) from None
 
     def bind(self, pipeline: int, bindings: Sequence[int]) -> int:
-        return self._bridge.bind(pipeline, _array(bindings))
+        with _typed_errors():
+            return self._bridge.bind(pipeline, _array(bindings))
 
     def program(self, commands: Sequence[int]) -> int:
-        return self._bridge.program(_array(commands))
+        with _typed_errors():
+            return self._bridge.program(_array(commands))
 
     def submit(self, program: int, repeats: int = 1, readbacks: Sequence[int] = ()) -> int:
-        try:
+        with _typed_errors():
             return self._bridge.submit(program, repeats, _array(readbacks))
-        except JsException as error:
-            raise typed(error) from None
 
     async def collect(self, ticket: int) -> bytes:
-        try:
+        with _typed_errors():
             return (await self._bridge.collect(ticket)).to_bytes()
-        except JsException as error:
-            raise typed(error) from None
 
     async def load(
         self,
@@ -101,11 +120,15 @@ class BrowserDevice:
         on_progress: Callable[[int, int], None],
         signal: object = None,
     ) -> None:
-        report = create_proxy(on_progress)
+        """See `Device.load`; `signal` is a `signal()` of weights.js, the source's own where left out.
+
+        Raises:
+            StoppedError, NetworkError, IntegrityError, ModelFileError, DeviceLostError, GPUOutOfMemoryError.
+        """
+        report = _reporter(on_progress)
         try:
-            await self._stream(self._bridge, source.js, _array(steps), report, *([signal] if signal else []))
-        except JsException as error:
-            raise typed(error) from None
+            with _typed_errors():
+                await self._stream(self._bridge, source.js, _array(steps), report, *([signal] if signal else []))
         finally:
             report.destroy()
 

@@ -10,12 +10,16 @@ __all__ = ["Decoder", "Matrix", "Vector", "required"]
 
 @dataclass(frozen=True)
 class Matrix:
-    """A matrix of shape (rows, columns): the rows of the `sources`, one below the other."""
+    """A matrix of shape (rows, columns): the rows of the `sources`, one below the other.
+
+    `cut` says that it may lie in several buffers, each with the same rows of every source; those are equally long then.
+    """
 
     name: str
     sources: tuple[str, ...]
     rows: int
     columns: int
+    cut: bool = True
 
 
 @dataclass(frozen=True)
@@ -53,17 +57,21 @@ class Decoder:
     vectors: tuple[dict[str, Vector], ...]
 
     def __post_init__(self):
-        for name, size in (
-            ("hidden", self.hidden),
-            ("feed_forward", self.feed_forward),
-            ("head", self.heads * self.head_size),
+        for name, size, multiple in (
+            ("hidden", self.hidden, 32),
+            ("feed_forward", self.feed_forward, 32),
+            ("heads", self.heads * self.head_size, 32),
+            ("head", self.head_size, 8),  # attention reads four pairs at a time
         ):
-            if size % 32:
+            if not size or size % multiple:
                 raise ModelFileError(
-                    f"The model's {name} size {size} is not a multiple of 32.", "Choose another model."
+                    f"The model's {name} size {size} is not a multiple of {multiple}.", "Choose another model."
                 )
         if self.heads % self.kv_heads:
             raise ModelFileError(f"{self.heads} query heads can't share {self.kv_heads} KV heads.")
+        if not 1e-20 <= self.norm_eps <= 1 or not 1 <= self.rope_base <= 1e20:
+            numbers = f"norm epsilon {self.norm_eps} or RoPE base {self.rope_base}"
+            raise ModelFileError(f"The model's {numbers} can't be right.")
 
 
 def required(metadata: Mapping[str, object], key: str, kind: type = int):

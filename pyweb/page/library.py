@@ -15,6 +15,8 @@ from types import ModuleType
 from lxml.etree import LxmlError, _Element
 from lxml.html import HtmlElement, HTMLParser, document_fromstring
 
+from pyweb.page.languages import LANGUAGES
+
 __all__ = ["bare_body", "parse"]
 
 # Module -> names that are imported from it. Only modules that can't be imported are
@@ -78,6 +80,8 @@ def _load() -> tuple[ModuleType, ModuleType]:
     if "trafilatura" not in sys.modules:
         with _stand_ins():
             importlib.import_module("trafilatura")
+    # The browser's jusText has no other lists; so the same page gives the same blocks everywhere.
+    sys.modules["trafilatura.external"].get_stoplists = lambda: LANGUAGES
     return sys.modules["trafilatura.core"], sys.modules["trafilatura.utils"]
 
 

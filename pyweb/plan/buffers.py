@@ -1,11 +1,13 @@
 """Everything on the GPU beside the weights: control, activations, KV cache, RoPE table."""
 
 from dataclasses import dataclass
+from functools import partial
 from struct import pack
 
 from pyweb.device import Device
 from pyweb.kernels.tuning import Tuning
 from pyweb.models import Decoder
+from pyweb.plan.allocation import allocate_binding
 from pyweb.plan.control import CONTROL_BYTES, MAX_NODES, REQUEST_BYTES, STATE
 from pyweb.plan.dispatch import Binding
 
@@ -73,13 +75,10 @@ async def allocate(device: Device, decoder: Decoder, tuning: Tuning, context: in
     """Allocates for a context of `context` tokens; the KV cache holds 32 slots more, for the nodes of a step.
 
     Raises:
-        GPUOutOfMemoryError: they don't fit.
+        LimitError, GPUOutOfMemoryError: they don't fit.
     """
     slots = context + MAX_NODES
-
-    async def binding(size: int, label: str) -> Binding:
-        return Binding(await device.buffer(size, label), size)
-
+    binding = partial(allocate_binding, device)
     sizes = _sizes(decoder, tuning, slots)
     made = {name: await binding(size, name) for name, size in sizes.items()}
     hidden = MAX_NODES * decoder.hidden * 4

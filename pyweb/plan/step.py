@@ -40,7 +40,7 @@ class StepPlan:
 
     def forward(self, width: int, chunks: int, layers: int | None = None) -> list[Dispatch]:
         """Embedding and all layers (or the first `layers`): keys and values into the cache, the output in `hidden`."""
-        out = [self._embed(width)]
+        out = self._embed(width)
         for layer in range(layers or self.decoder.layers):
             out += self._layer(layer, width, chunks)
         return out
@@ -50,7 +50,7 @@ class StepPlan:
         b = self.buffers
         norm = self.weights.vectors[self.decoder.final_norm.name]
         head = self.weights.matrices["head"]
-        return [self._norm(norm, b.hidden[0], width), self._product(head, b.x_hidden, b.logits, None, width)]
+        return [self._norm(norm, b.hidden[0], width), *self._product(head, b.x_hidden, b.logits, None, width)]
 
     def choose(self, width: int) -> list[Dispatch]:
         """Greedy choice of every node and the end of the step."""
@@ -76,24 +76,29 @@ class StepPlan:
         kernel = Kernel.of("nll", M=self.decoder.vocabulary, THREADS=threads)
         return Dispatch(kernel, (b.control_head, b.logits, b.context, b.nll), (width, 1, 1))
 
-    def _embed(self, width: int) -> Dispatch:
-        table = self.weights.matrices["embedding"]
-        kernel = Kernel.of("embed", K=table.columns, BITS=table.layout.bits)
-        bindings = (self.buffers.control_head, table.codes, table.scales, self.buffers.hidden[0])
-        return Dispatch(kernel, bindings, (_ceil(table.columns // 4, 64), width, 1))
+    def _embed(self, width: int) -> list[Dispatch]:
+        b, table = self.buffers, self.weights.matrices["embedding"]
+        return [
+            Dispatch(
+                Kernel.of("embed", K=table.columns, FIRST=part.first, COUNT=part.rows, **table.layout.numbers),
+                (b.control_head, part.codes, part.scales, b.hidden[0]),
+                (_ceil(table.columns // 4, 64), width, 1),
+            )
+            for part in table.slices
+        ]
 
     def _layer(self, layer: int, width: int, chunks: int) -> list[Dispatch]:
         b, d = self.buffers, self.decoder
         matrices = {role: self.weights.matrices[matrix.name] for role, matrix in d.matrices[layer].items()}
-        norms = {role: self.weights.vectors[vector.name] for role, vector in d.vectors[layer].items()}
+        vectors = {role: self.weights.vectors[vector.name] for role, vector in d.vectors[layer].items()}
         return [
-            self._norm(norms["attn_norm"], b.hidden[0], width),
-            self._qkv(matrices["qkv"], b.kv[layer], width),
+            self._norm(vectors["attn_norm"], b.hidden[0], width),
+            self._qkv(matrices["qkv"], vectors.get("qkv_bias"), b.kv[layer], width),
             *self._attention(b.kv[layer], width, chunks),
-            self._product(matrices["output"], b.x_attention, b.hidden[1], b.hidden[0], width),
-            self._norm(norms["ffn_norm"], b.hidden[1], width),
+            *self._product(matrices["output"], b.x_attention, b.hidden[1], b.hidden[0], width),
+            self._norm(vectors["ffn_norm"], b.hidden[1], width),
             *self._gate_up(matrices["gate_up"], width),
-            self._product(matrices["down"], b.x_feed_forward, b.hidden[0], b.hidden[1], width),
+            *self._product(matrices["down"], b.x_feed_forward, b.hidden[0], b.hidden[1], width),
         ]
 
     def _norm(self, weight: Binding, hidden: Binding, width: int) -> Dispatch:
@@ -111,7 +116,7 @@ class StepPlan:
     def _matrix_values(self, matrix: PackedMatrix, width: int, rows: int) -> dict[str, object]:
         return {
             "K": matrix.columns,
-            "BITS": matrix.layout.bits,
+            **matrix.layout.numbers,
             "LANES": self.tuning.lanes(matrix.columns),
             "THREADS": self.tuning.threads,
             "TOKENS": self.tuning.token_tile(width),
@@ -122,12 +127,14 @@ class StepPlan:
         """Workgroups for `items` row groups (one of them for LANES threads) and all token tiles."""
         return (_ceil(items * values["LANES"], values["THREADS"]), _ceil(width, values["TOKENS"]), 1)
 
-    def _qkv(self, matrix: PackedMatrix, kv: Binding, width: int) -> Dispatch:
+    def _qkv(self, matrix: PackedMatrix, bias: Binding | None, kv: Binding, width: int) -> Dispatch:
         b, d = self.buffers, self.decoder
+        (part,) = matrix.slices
         values = self._matrix_values(matrix, width, 2) | self._head_values()
-        values |= {"ROPE_PAIRS": d.rope_pairs, "BIAS": False}
-        bindings = (b.control_head, b.x_hidden, matrix.codes, matrix.scales, b.rope, b.q, kv, b.order)
-        return Dispatch(Kernel.of("qkv", **values), bindings, self._grid(matrix.rows // 2, values, width))
+        values |= {"ROPE_PAIRS": d.rope_pairs, "BIAS": bias is not None}
+        bindings = [b.control_head, b.x_hidden, part.codes, part.scales, b.rope, b.q, kv, b.order]
+        bindings += [bias] if bias else []
+        return Dispatch(Kernel.of("qkv", **values), tuple(bindings), self._grid(matrix.rows // 2, values, width))
 
     def _head_values(self) -> dict[str, object]:
         d, b = self.decoder, self.buffers
@@ -153,36 +160,33 @@ class StepPlan:
 
     def _product(
         self, matrix: PackedMatrix, x: Binding, out: Binding, residual: Binding | None, width: int
-    ) -> Dispatch:
-        rows = self.tuning.rows
-        values = self._matrix_values(matrix, width, rows) | {
-            "M": matrix.rows,
-            "RESIDUAL": residual is not None,
-        }
-        bindings = (
-            self.buffers.control_head,
-            x,
-            matrix.codes,
-            matrix.scales,
-            out,
-            *([residual] if residual else []),
-        )
-        return Dispatch(Kernel.of("matvec", **values), bindings, self._grid(_ceil(matrix.rows, rows), values, width))
+    ) -> list[Dispatch]:
+        rows, added = self.tuning.rows, () if residual is None else (residual,)
+        values = self._matrix_values(matrix, width, rows) | {"M": matrix.rows, "RESIDUAL": residual is not None}
+        return [
+            Dispatch(
+                Kernel.of("matvec", FIRST=part.first, COUNT=part.rows, **values),
+                (self.buffers.control_head, x, part.codes, part.scales, out, *added),
+                self._grid(_ceil(part.rows, rows), values, width),
+            )
+            for part in matrix.slices
+        ]
 
     def _gate_up(self, matrix: PackedMatrix, width: int) -> list[Dispatch]:
-        b, t, rows = self.buffers, self.tuning, self.decoder.feed_forward
-        values = self._matrix_values(matrix, width, 2) | {"M": rows}
-        inputs = (b.control_head, b.x_hidden, matrix.codes, matrix.scales)
-        kernel = Kernel.of("gate_up", **values)
-        tiles = _ceil(width, values["TOKENS"])
-        if not t.barrier_free:
-            return [Dispatch(kernel, (*inputs, b.x_feed_forward), (rows // 32, tiles, 1))]
-        quantize = Kernel.of("quantize", K=rows, THREADS=t.threads)
-        return [
-            Dispatch(kernel, (*inputs, b.feed_forward), (_ceil(rows, t.threads), tiles, 1)),
+        b, t, size = self.buffers, self.tuning, self.decoder.feed_forward
+        values = self._matrix_values(matrix, width, 2) | {"M": size}
+        out = b.feed_forward if t.barrier_free else b.x_feed_forward
+        per_group = t.threads if t.barrier_free else 32
+        dispatches = [
             Dispatch(
-                quantize,
-                (b.control_head, b.feed_forward, b.x_feed_forward),
-                (_ceil(rows // 32, t.threads), width, 1),
-            ),
+                Kernel.of("gate_up", FIRST=part.first, COUNT=part.rows, **values),
+                (b.control_head, b.x_hidden, part.codes, part.scales, out),
+                (_ceil(part.rows, per_group), _ceil(width, values["TOKENS"]), 1),
+            )
+            for part in matrix.slices
         ]
+        if t.barrier_free:
+            quantize = Kernel.of("quantize", K=size, THREADS=t.threads)
+            grid = (_ceil(size // 32, t.threads), width, 1)
+            dispatches.append(Dispatch(quantize, (b.control_head, b.feed_forward, b.x_feed_forward), grid))
+        return dispatches

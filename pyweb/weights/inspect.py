@@ -5,6 +5,7 @@ from collections.abc import Collection
 from math import prod
 
 from pyweb.weights.gguf import GGUF, TensorInfo
+from pyweb.weights.layout import BLOCK, LAYOUT_OF
 
 __all__ = ["TOKENIZERS", "describe", "format_description"]
 
@@ -52,7 +53,7 @@ def describe(
         "template": facts.text("tokenizer.chat_template") is not None,
         **facts.shape(),
     }
-    described["memory"] = _memory(described, context)
+    described["memory"] = _memory(described, sum(map(_gpu_bytes, tensors)), context)
     described["missing"] = _missing(described, architectures, kinds, tokenizers, splittings)
     described["runs"] = not described["missing"]
     return described
@@ -155,14 +156,22 @@ def _quantization(tensors: Collection[TensorInfo]) -> dict[str, dict[str, dict[s
     }
 
 
-def _memory(described: dict, context: int) -> dict[str, int] | None:
+def _gpu_bytes(info: TensorInfo) -> int:
+    """What a tensor takes in its runtime layout; a little more where the tensors of one matrix differ in kind."""
+    values = prod(info.shape)
+    if len(info.shape) < 2:
+        return values * 4
+    layout = LAYOUT_OF.get(info.kind)
+    return values // BLOCK * (layout.code_bytes + layout.scale_bytes) if layout else info.nbytes
+
+
+def _memory(described: dict, weights: int, context: int) -> dict[str, int] | None:
     """Bytes on the GPU at a context, with keys and values in f16; None where the shape isn't known."""
     layers, kv_heads, head_size = described["layers"], described["kv_heads"], described["head_size"]
     if not (layers and kv_heads and head_size):
         return None
     context = min(context, described["context"] or context)
     cache = 2 * layers * kv_heads * head_size * _F16_BYTES * context
-    weights = described["weight_bytes"]
     return {"context": context, "weights": weights, "kv_cache": cache, "total": weights + cache}
 
 

@@ -1,7 +1,8 @@
 // Rows of a quantized matrix times activation vectors: `accumulate` leaves each lane's part in sum_<row>_<token>.
 // A lane adds the blocks lane, lane + LANES, ... in rising order, whatever the number of tokens; fma() leaves the
-// compiler nothing to contract. 4-bit block: word k holds elements 4k..4k+3 (low nibbles) and 16+4k.. (high nibbles),
-// scales word = f16 scale, f16 offset. 8-bit block: eight words of codes, two f16 scales a word.
+// compiler nothing to contract. 4-bit block: word k holds elements 4k..4k+3 (low nibbles) and 16+4k.. (high nibbles).
+// 8-bit block: eight words of codes in element order.
+#% from "include/scales.wgsl" import scales_at with context
 #% macro bindings()
 const BLOCKS = ${K // 32}u;
 const LANES = ${LANES}u;
@@ -29,13 +30,11 @@ var<workgroup> lanes: array<f32, ${ROWS * TOKENS * THREADS}>;
     let w_${r} = codes[at_${r}];
     let low_${r} = w_${r} & vec4<u32>(0x0f0f0f0fu);
     let high_${r} = (w_${r} >> vec4<u32>(4u)) & vec4<u32>(0x0f0f0f0fu);
-    let affine_${r} = unpack2x16float(scales[at_${r}]);
 #% else
     let low_${r} = codes[at_${r} * 2u];
     let high_${r} = codes[at_${r} * 2u + 1u];
-    let pair_${r} = unpack2x16float(scales[at_${r} >> 1u]);
-    let scale_${r} = select(pair_${r}.x, pair_${r}.y, (at_${r} & 1u) == 1u);
 #% endif
+${scales_at("at_%d" % r, "_%d" % r)}
 #% endfor
 #% for t in range(TOKENS)
     {
@@ -45,14 +44,17 @@ var<workgroup> lanes: array<f32, ${ROWS * TOKENS * THREADS}>;
       let s = bitcast<vec2<f32>>(x[at + 2u].xy);
 #% for r in range(ROWS)
       let dot_${r} = dot4I8Packed(low_${r}.x, x0.x) + dot4I8Packed(low_${r}.y, x0.y)
-        + dot4I8Packed(low_${r}.z, x0.z) + dot4I8Packed(low_${r}.w, x0.w)
-        + dot4I8Packed(high_${r}.x, x1.x) + dot4I8Packed(high_${r}.y, x1.y)
+        + dot4I8Packed(low_${r}.z, x0.z) + dot4I8Packed(low_${r}.w, x0.w);
+      let second_dot_${r} = dot4I8Packed(high_${r}.x, x1.x) + dot4I8Packed(high_${r}.y, x1.y)
         + dot4I8Packed(high_${r}.z, x1.z) + dot4I8Packed(high_${r}.w, x1.w);
-#% if BITS == 4
-      sum_${r}_${t} = fma(f32(dot_${r}), affine_${r}.x * s.x, sum_${r}_${t});
-      sum_${r}_${t} = fma(affine_${r}.y, s.y, sum_${r}_${t});
+#% if SCALES == 1
+      sum_${r}_${t} = fma(f32(dot_${r} + second_dot_${r}), scale_${r} * s.x, sum_${r}_${t});
 #% else
       sum_${r}_${t} = fma(f32(dot_${r}), scale_${r} * s.x, sum_${r}_${t});
+      sum_${r}_${t} = fma(f32(second_dot_${r}), second_scale_${r} * s.x, sum_${r}_${t});
+#% endif
+#% if OFFSET
+      sum_${r}_${t} = fma(offset_${r}, s.y, sum_${r}_${t});
 #% endif
 #% endfor
     }

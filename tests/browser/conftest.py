@@ -1,6 +1,7 @@
 """One Chromium on the software adapter and one local server for all browser tests."""
 
 import shutil
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,12 +20,11 @@ def site(embedded_model: Path):
         yield server.url
 
 
-@pytest.fixture(scope="session")
-def browser(tmp_path_factory):
-    """A Selenium Chrome with WebGPU on SwiftShader and an empty profile."""
+@contextmanager
+def open_browser(profile: Path):
+    """A Selenium Chrome with WebGPU on SwiftShader."""
     options = webdriver.ChromeOptions()
     options.binary_location = browsers.find_browser()
-    profile = tmp_path_factory.mktemp("profile")
     for flag in [*browsers.flags("software", checks=True), f"--user-data-dir={profile}"]:
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
@@ -32,5 +32,21 @@ def browser(tmp_path_factory):
     service = webdriver.ChromeService(executable_path=driver_path) if driver_path else None
     driver = webdriver.Chrome(options=options, service=service)
     driver.set_script_timeout(300)
-    yield driver
-    driver.quit()
+    try:
+        yield driver
+    finally:
+        driver.quit()
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    """One browser with an empty profile for all tests."""
+    with open_browser(tmp_path_factory.mktemp("profile")) as driver:
+        yield driver
+
+
+@pytest.fixture
+def other_browser(tmp_path):
+    """A browser for a test that breaks it."""
+    with open_browser(tmp_path / "profile") as driver:
+        yield driver

@@ -1,9 +1,5 @@
 """What a person sees when something is wrong: the same name in Python and JavaScript, a sentence and a remedy."""
 
-import functools
-import threading
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-
 import pytest
 
 from pyweb import errors
@@ -76,34 +72,107 @@ def test_missing_model_file(browser, site):
     assert error["name"] == "NetworkError" and "404" in error["message"]
 
 
-class WholeFiles(SimpleHTTPRequestHandler):
-    """A server that ignores byte ranges, for another origin."""
-
-    def end_headers(self):
-        self.send_header("Access-Control-Allow-Origin", "*")
-        super().end_headers()
-
-    def do_OPTIONS(self):
-        self.send_response(204)
-        self.send_header("Access-Control-Allow-Headers", "range")
-        self.end_headers()
-
-    def log_message(self, *args):
-        pass
-
-
-def test_server_without_ranges(browser, site, tmp_path):
-    (tmp_path / "m.gguf").write_bytes(b"GGUF" * 100)
-    handler = functools.partial(WholeFiles, directory=tmp_path)
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_address[1]}/m.gguf"
-        error = load(browser, site, {"name": "m", "url": url})
-        server.shutdown()
-    assert error["name"] == "NetworkError" and "ranges" in error["message"]
-
-
 def test_matrix_over_the_device_limit(browser, site):
     error = load(browser, site, "smollm2-135m-instruct", SMALL_LIMITS)
     assert error["name"] == "LimitError"
-    assert "maxStorageBufferBindingSize is 1048576" in error["message"]
+    assert "1048576" in error["message"]
+
+
+# The device goes with the tenth write, each time that one is opened.
+LOST = """
+const { writeBuffer } = GPUQueue.prototype;
+const { requestDevice } = GPUAdapter.prototype;
+let device, writes;
+GPUAdapter.prototype.requestDevice = async function (wanted) {
+  writes = 0;
+  return (device = await requestDevice.call(this, wanted));
+};
+GPUQueue.prototype.writeBuffer = function (...args) {
+  if (++writes === 10) device.destroy();
+  return writeBuffer.apply(this, args);
+};
+"""
+FULL = """
+const { createBuffer, popErrorScope } = GPUDevice.prototype;
+let bytes = 0;
+GPUDevice.prototype.createBuffer = function (wanted) {
+  bytes += wanted.size;
+  return createBuffer.call(this, wanted);
+};
+GPUDevice.prototype.popErrorScope = async function () {
+  const error = await popErrorScope.call(this);
+  return bytes > 30e6 ? new GPUOutOfMemoryError('full') : error;
+};
+"""
+
+
+@pytest.mark.parametrize("prelude, name", [(LOST, "DeviceLostError"), (FULL, "GPUOutOfMemoryError")])
+def test_a_gpu_that_goes_or_fills_up_while_loading(browser, site, prelude, name):
+    assert load(browser, site, "smollm2-135m-instruct", prelude)["name"] == name
+
+
+LOADED = """
+const [base, name, prelude, picked, done] = arguments;
+(async () => {
+  const { Assistant } = await import(base + 'js_bridge/client.js');
+  const url = `${base}models/${name}`;
+  const script = `const waiting = []; self.onmessage = (event) => waiting.push(event);\\n${prelude}
+    await import('${base}js_bridge/worker.js');
+    for (const event of waiting) self.onmessage(event);`;
+  const worker = URL.createObjectURL(new Blob([script], { type: 'text/javascript' }));
+  const model = picked ? new File([await (await fetch(url)).blob()], 'picked.gguf') : { name: 'a model', url };
+  const seen = [];
+  const onProgress = (report) => report.stage === 'model' && seen.push(report);
+  const assistant = await Assistant.load({ model, worker, runtime: base + 'runtime/', context: 64, onProgress });
+  assistant.close();
+  return { ...assistant.loaded, last: seen.at(-1) };
+})().then(done, (error) => done({ error: error.name, message: error.message }));
+"""
+
+QUOTA = """
+FileSystemSyncAccessHandle.prototype.write = () => { throw new DOMException('full', 'QuotaExceededError'); };
+"""
+
+
+@pytest.mark.parametrize("picked", [False, True], ids=["full disk", "picked file"])
+def test_a_model_that_is_not_kept_runs(browser, site, embedded_model, picked):
+    browser.get(site + "run.html")
+    prelude = "" if picked else QUOTA
+    loaded = browser.execute_async_script(LOADED, site, embedded_model.name, prelude, picked)
+    assert "error" not in loaded, loaded
+    assert loaded["not_kept"] == ("" if picked else "QuotaExceededError")
+    assert loaded["fetched"] == loaded["last"]["total"] == loaded["last"]["done"] == embedded_model.stat().st_size
+    assert loaded["last"]["left"] == 0
+
+
+STOP = """
+const [base, model, stage, done] = arguments;
+(async () => {
+  const { Assistant } = await import(base + 'js_bridge/client.js');
+  const assistant = new Assistant(base + 'js_bridge/worker.js');
+  await assistant.request('boot', { runtime: base + 'runtime/' });
+  const controller = new AbortController();
+  let stopped = 0;
+  const onProgress = (report) => {
+    if (stopped || report.stage !== stage || (stage === 'model' && report.done < 4e7)) return;
+    stopped = performance.now();
+    controller.abort();
+  };
+  const params = { model: { name: 'stopped', url: base + model, keep: false }, context: 64 };
+  const error = await assistant.request('load', params, { signal: controller.signal, onProgress }).catch((e) => e);
+  const ms = performance.now() - stopped;
+  const again = await assistant.request('load', params);
+  assistant.close();
+  return { name: error.name, ms, again: again.context };
+})().then(done, (error) => done({ error: error.name, message: error.message }));
+"""
+
+
+@pytest.mark.parametrize("stage", ["model"])
+def test_a_load_that_is_stopped_and_the_next_one(browser, site, embedded_model, stage):
+    browser.get(site + "run.html")
+    result = browser.execute_async_script(STOP, site, f"models/{embedded_model.name}", stage)
+    assert "error" not in result, result
+    assert result["name"] == "StoppedError"
+    assert result["ms"] < 1000
+    assert result["again"] == 64

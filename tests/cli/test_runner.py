@@ -28,13 +28,13 @@ def test_other_errors_keep_their_name(name):
 def test_model_addresses(tmp_path, embedded_model):
     base = "http://127.0.0.1:1/"
     url = "https://example.org/some%20model.gguf"
-    assert runner._model_for_page(url, None, base)["url"] == url
-    known = runner._model_for_page("smollm2-135m-instruct", embedded_model, base)
+    assert runner.model_for_page(url, None, base)["url"] == url
+    known = runner.model_for_page("smollm2-135m-instruct", embedded_model, base)
     assert known["url"] == f"{base}models/smollm2-135m-instruct.gguf"
     assert len(known["parts"]) == 6
     own = tmp_path / "my model.gguf"
     own.write_bytes(b"GGUF")
-    described = runner._model_for_page(str(own), own, base)
+    described = runner.model_for_page(str(own), own, base)
     assert described["url"] == f"{base}models/my%20model.gguf"
     assert (described["size"], len(described["parts"])) == (4, 1)
 

@@ -15,16 +15,6 @@ def test_pins_are_digests_and_name_their_folder(monkeypatch):
     assert parts.version() != before
 
 
-def test_extensions_are_left_out(tmp_path):
-    source = tmp_path / "m-1-cp312-cp312-any.whl"
-    with zipfile.ZipFile(source, "w") as archive:
-        for name in ("m/__init__.py", "m/_native.py", "m/_speedups.so", "m/_speedups.pyi"):
-            archive.writestr(name, "")
-    (tmp_path / "work").mkdir()
-    pure = runtime._without_extensions(source, tmp_path / "work")
-    assert zipfile.ZipFile(pure).namelist() == ["m/__init__.py", "m/_native.py"]
-
-
 def test_runtime_is_precompiled_and_complete():
     folder = runtime.runtime_folder()
     stdlib = zipfile.ZipFile(folder / "python_stdlib.zip").namelist()

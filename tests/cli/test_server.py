@@ -14,13 +14,15 @@ DATA = bytes(range(256)) * 40
 @pytest.fixture
 def served(tmp_path):
     (tmp_path / "a.wasm").write_bytes(DATA)
+    (tmp_path / "b.wasm").write_bytes(DATA)
+    (tmp_path / "b.wasm.br").write_bytes(b"brotli")
     events = []
     job = Job("secret", {"method": "ask"}, events.append)
 
     def resolve(path: str):
         if path == "made.json":
             return b"[1]"
-        return tmp_path / path if path in ("a.wasm", "gone.js") else None
+        return tmp_path / path if path in ("a.wasm", "b.wasm", "gone.js") else None
 
     with LocalServer(resolve, port=0, job=job) as server:
         yield server, events
@@ -77,6 +79,19 @@ def test_unchanged_file_is_not_sent_again(served):
     etag = ask(served[0], "/a.wasm")[1]["ETag"]
     status, _, body = ask(served[0], "/a.wasm", If_None_Match=etag)
     assert (status, body) == (304, b"")
+
+
+def test_brotli_for_a_client_that_takes_it(served):
+    status, headers, body = ask(served[0], "/b.wasm", Accept_Encoding="gzip, br;q=1.0")
+    assert (status, body, headers["Content-Encoding"]) == (200, b"brotli", "br")
+    assert (headers["Content-Type"], headers["Vary"]) == ("application/wasm", "Accept-Encoding")
+    again = ask(served[0], "/b.wasm", Accept_Encoding="br", If_None_Match=headers["ETag"])
+    assert again[0] == 304 and again[1]["Vary"] == "Accept-Encoding"
+    for others in ({}, {"Accept_Encoding": "gzip"}, {"Accept_Encoding": "br", "Range": "bytes=0-"}):
+        status, plain, body = ask(served[0], "/b.wasm", **others)
+        assert body == DATA and "Content-Encoding" not in plain
+        assert (plain["Vary"], plain["ETag"] != headers["ETag"]) == ("Accept-Encoding", True)
+    assert "Vary" not in ask(served[0], "/a.wasm", Accept_Encoding="br")[1]
 
 
 def test_head_has_a_length_and_no_body(served):

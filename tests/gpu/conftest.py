@@ -13,6 +13,7 @@ import pytest
 from pyweb.engine import Engine
 from pyweb.kernels.tuning import GPU, SOFTWARE
 from pyweb.weights import read_gguf
+from pyweb.weights.layout import Q4
 from tests.gpu.dawn import DawnDevice, FileSource, dawn_package
 from tests.gpu.stage import CONTEXT, Stage, decoder
 
@@ -53,18 +54,18 @@ def tuning(request):
 
 @pytest.fixture(scope="session")
 def stage(device):
-    """Makes a stage: stage(tuning, bits=4, kv_f16=True, **sizes). Equal ones are made once."""
+    """Makes a stage: stage(tuning, kind=Q4, kv_f16=True, **sizes). Equal ones are made once."""
 
     @cache
-    def make(tuning, bits=4, kv_f16=True, **sizes):
-        return Stage(device, decoder(**sizes), tuning, bits, kv_f16)
+    def make(tuning, kind=Q4, kv_f16=True, **sizes):
+        return Stage(device, decoder(**sizes), tuning, kind, kv_f16)
 
     return make
 
 
 @pytest.fixture(scope="session")
 def engine(device):
-    """Loads a tiny Llama of tests/fixtures: engine(name, tuning, kv_f16=True). Equal ones are loaded once."""
+    """Loads a tiny model of tests/fixtures: engine(name, tuning, kv_f16=True). Equal ones are loaded once."""
 
     @cache
     def load(name, tuning, kv_f16=True):
@@ -80,5 +81,5 @@ def engine(device):
 
 @pytest.fixture(scope="session")
 def reference():
-    """Ids and logits of a tiny Llama by PyTorch, as tests/fixtures/make_tiny_llama.py describes them."""
+    """Ids and logits of a tiny model by PyTorch, as tests/fixtures/make_tiny.py describes them."""
     return cache(lambda name: dict(np.load(FIXTURES / f"tiny_{name}.npz")))

@@ -11,7 +11,7 @@ from pyweb.plan.buffers import allocate, rope_table
 from pyweb.plan.control import CONTROL_BYTES, MAX_NODES, STATE, State, parse_state, request_bytes
 from pyweb.plan.dispatch import Assembler, Binding, Dispatch
 from pyweb.plan.step import StepPlan
-from pyweb.plan.weights import PackedMatrix, WeightPlan
+from pyweb.plan.weights import PackedMatrix, Slice, WeightPlan
 from pyweb.weights import layout
 
 __all__ = ["CONTEXT", "Stage", "decoder"]
@@ -19,13 +19,16 @@ __all__ = ["CONTEXT", "Stage", "decoder"]
 CONTEXT = 96  # with 32 slots more: four chunks
 
 
-def decoder(**sizes: object) -> Decoder:
+def decoder(bias: bool = False, **sizes: object) -> Decoder:
     """A one-layer decoder; by default with the sizes of `tiny_tied.gguf`, of which few divide evenly."""
     size = {"hidden": 96, "heads": 3, "kv_heads": 1, "head_size": 32, "feed_forward": 160, "vocabulary": 227}
     size |= {"rope_pairs": "adjacent", "rope_base": 10000.0} | sizes
     hidden, attention, up = size["hidden"], size["heads"] * size["head_size"], size["feed_forward"]
     qkv = attention + 2 * size["kv_heads"] * size["head_size"]
     shapes = {"qkv": (qkv, hidden), "output": (hidden, attention), "gate_up": (2 * up, hidden), "down": (hidden, up)}
+    vectors = {name: Vector(name, (name,), hidden) for name in ("attn_norm", "ffn_norm")}
+    if bias:
+        vectors["qkv_bias"] = Vector("qkv_bias", ("qkv_bias",), qkv)
     return Decoder(
         architecture="llama",
         layers=1,
@@ -34,8 +37,8 @@ def decoder(**sizes: object) -> Decoder:
         embedding=Matrix("embedding", ("embedding",), size["vocabulary"], hidden),
         head=Matrix("head", ("head",), size["vocabulary"], hidden),
         final_norm=Vector("final_norm", ("final_norm",), hidden),
-        matrices=({name: Matrix(name, (name,), *shape) for name, shape in shapes.items()},),
-        vectors=({name: Vector(name, (name,), hidden) for name in ("attn_norm", "ffn_norm")},),
+        matrices=({name: Matrix(name, (name,), *shape, cut=name != "qkv") for name, shape in shapes.items()},),
+        vectors=(vectors,),
         **size,
     )
 
@@ -47,10 +50,10 @@ _NAMES = ("embed", *_LAYER, "final_norm", "head", "choose", "accept", "nll", "pr
 class Stage:
     """The decoder on a device under a tuning.
 
-    `matrices` and `vectors` hold what the kernels compute with, float32; `bits` is the layout of all matrices.
+    `matrices` and `vectors` hold what the kernels compute with, float32; all matrices have the layout `kind`.
     """
 
-    def __init__(self, device, decoder: Decoder, tuning: Tuning, bits: int = 4, kv_f16: bool = True):
+    def __init__(self, device, decoder: Decoder, tuning: Tuning, kind: layout.Layout = layout.Q4, kv_f16: bool = True):
         self.device, self.decoder, self.tuning = device, decoder, tuning
         self.random = np.random.default_rng(7)
         self.assembler = Assembler(device)
@@ -59,7 +62,7 @@ class Stage:
         self._programs: dict[tuple[Dispatch, ...], int] = {}
         self.buffers = asyncio.run(allocate(device, decoder, tuning, CONTEXT, kv_f16))
         device.write(self.buffers.rope.buffer, 0, rope_table(decoder, self.buffers.slots))
-        self.plan = StepPlan(decoder, tuning, self._weights(layout.Q4 if bits == 4 else layout.Q8), self.buffers)
+        self.plan = StepPlan(decoder, tuning, self._weights(kind), self.buffers)
 
     def _weights(self, kind: layout.Layout) -> WeightPlan:
         plan, d = WeightPlan(), self.decoder
@@ -69,8 +72,9 @@ class Stage:
             scales = self.random.uniform(-0.1, 0.1, -(-blocks * kind.scale_bytes // 4) * 2).astype(np.float16)
             scales = scales.view(np.uint32)
             self.matrices[matrix.name] = layout.dequantize(kind, codes, scales, matrix.columns)
-            bindings = (self.new(codes), self.new(scales))
-            plan.matrices[matrix.name] = PackedMatrix(kind, matrix.rows, matrix.columns, *bindings)
+            rows = d.feed_forward if matrix.name == "gate_up" else matrix.rows
+            whole = Slice(0, rows, self.new(codes), self.new(scales))
+            plan.matrices[matrix.name] = PackedMatrix(kind, matrix.rows, matrix.columns, (whole,))
         for vector in (d.final_norm, *d.vectors[0].values()):
             self.vectors[vector.name] = self.random.normal(1, 0.3, vector.size).astype(np.float32)
             plan.vectors[vector.name] = self.new(self.vectors[vector.name])

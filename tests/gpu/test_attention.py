@@ -45,7 +45,7 @@ def partial_shape(stage):
 @pytest.mark.parametrize("kv_f16", [True, False], ids=["f16", "f32"])
 @pytest.mark.parametrize("sizes", [{}, GROUPED], ids=["3 heads on 1", "4 heads on 2"])
 def test_attention(stage, tuning, sizes, kv_f16):
-    s = stage(tuning, 4, kv_f16, **sizes)
+    s = stage(tuning, kv_f16=kv_f16, **sizes)
     random = np.random.default_rng(3)
     (dispatch,) = s.dispatches(WIDTH)["attention"]
     shape = partial_shape(s)

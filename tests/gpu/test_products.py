@@ -1,23 +1,27 @@
 """Embedding, norms and matrix products against their numpy twins."""
 
+import gguf
 import numpy as np
 import pytest
 
+from pyweb.kernels.tuning import SOFTWARE
 from pyweb.plan.dispatch import Dispatch, Kernel
 from pyweb.weights import layout
+from pyweb.weights.layout import LAYOUT_OF, Q4, Q8, Q8_ALL, Q8_HALVES, Q8_OFFSET, common_layout
 from tests.gpu.reference import Activation, close, quantize, random_tree, rms_norm, rope, silu
 
 SUM = 1e-6  # of the summed magnitudes: a float32 sum of up to 65 blocks against a float64 one
 WIDTH = 8
 TILE = 2  # nodes of a product: the kernels of wider steps compile for seconds, and must equal these (test_widths.py)
 LENGTH = 37
-GROUPED = {"hidden": 64, "heads": 4, "kv_heads": 2, "head_size": 16, "feed_forward": 96, "rope_pairs": "halves"}
+GROUPED = {"hidden": 64, "heads": 4, "kv_heads": 2, "head_size": 16, "feed_forward": 96}
+GROUPED |= {"rope_pairs": "halves", "bias": True}
 LONG = {"hidden": 2080, "heads": 1, "feed_forward": 32}  # more words than a workgroup has threads
 WIDE = {"hidden": 32, "heads": 26, "kv_heads": 2, "feed_forward": 2080}  # rows of 26 and 65 blocks: 16 and 32 lanes
 
 
-@pytest.fixture(params=[4, 8], ids=["q4", "q8"])
-def bits(request):
+@pytest.fixture(params=[Q4, Q8, Q8_OFFSET, Q8_HALVES, Q8_ALL], ids=str)
+def kind(request):
     return request.param
 
 
@@ -41,8 +45,8 @@ def start(stage, random, width=WIDTH):
     return nodes
 
 
-def test_embed(stage, tuning, bits, random):
-    s = stage(tuning, bits)
+def test_embed(stage, tuning, kind, random):
+    s = stage(tuning, kind)
     nodes = start(s, random)
     s.run(s.dispatches(WIDTH)["embed"])
     expected = s.matrices["embedding"][nodes[:, 0]]
@@ -64,8 +68,8 @@ def test_norm_quantize(stage, tuning, sizes, random):
 
 
 @pytest.mark.parametrize("sizes, name", [({}, "output"), ({}, "down"), (WIDE, "output"), (WIDE, "down")])
-def test_matvec_adds_the_residual(stage, tuning, bits, sizes, name, random):
-    s = stage(tuning, bits, **sizes)
+def test_matvec_adds_the_residual(stage, tuning, kind, sizes, name, random):
+    s = stage(tuning, kind, **sizes)
     start(s, random, TILE)
     weights, b = s.matrices[name], s.buffers
     source, residual, out = {
@@ -81,8 +85,8 @@ def test_matvec_adds_the_residual(stage, tuning, bits, sizes, name, random):
     close(s.read(out, shape=expected.shape), expected, magnitude(x, weights), SUM)
 
 
-def test_head_has_no_residual(stage, tuning, bits, random):
-    s = stage(tuning, bits)
+def test_head_has_no_residual(stage, tuning, kind, random):
+    s = stage(tuning, kind)
     start(s, random, TILE)
     weights = s.matrices["head"]
     x = activation(random, TILE, s.decoder.hidden)
@@ -92,8 +96,8 @@ def test_head_has_no_residual(stage, tuning, bits, random):
     close(s.read(s.buffers.logits, shape=expected.shape), expected, magnitude(x, weights), SUM)
 
 
-def test_gate_up(stage, tuning, bits, random):
-    s = stage(tuning, bits)
+def test_gate_up(stage, tuning, kind, random):
+    s = stage(tuning, kind)
     start(s, random, TILE)
     x, outputs = quantize(random.normal(0, 0.3, (TILE, s.decoder.hidden))), s.decoder.feed_forward
     s.write(s.buffers.x_hidden, x.words())
@@ -122,24 +126,17 @@ def test_quantize(stage, tuning, random):
     assert np.mean(x.codes != expected.codes) < 0.01
 
 
-def with_bias(s, dispatch, bias):
-    """The dispatch with a bias, as families with one will plan it."""
-    values = dict(dispatch.kernel.values) | {"BIAS": True}
-    return Dispatch(Kernel.of("qkv", **values), (*dispatch.bindings, s.new(bias)), dispatch.grid)
-
-
 @pytest.mark.parametrize("kv_f16", [True, False], ids=["f16", "f32"])
-@pytest.mark.parametrize("sizes, biased", [({}, False), (GROUPED, True)], ids=["adjacent", "halves and bias"])
-def test_qkv(stage, tuning, sizes, biased, kv_f16, random):
-    s = stage(tuning, 4, kv_f16, **sizes)
+@pytest.mark.parametrize("sizes, layout", [({}, Q4), (GROUPED, Q8_ALL)], ids=["adjacent", "halves and bias"])
+def test_qkv(stage, tuning, sizes, layout, kv_f16, random):
+    s = stage(tuning, layout, kv_f16, **sizes)
     d, b = s.decoder, s.buffers
     nodes, order = start(s, random, TILE), s.order()
     half, heads = d.head_size // 2, d.heads + 2 * d.kv_heads
     x, weights = activation(random, TILE, d.hidden), s.matrices["qkv"]
-    bias = random.normal(0, 5, len(weights)).astype(np.float32) if biased else np.zeros(len(weights))
+    bias = s.vectors.get("qkv_bias", np.zeros(len(weights)))
     s.write(b.x_hidden, x.words())
-    (dispatch,) = s.dispatches(TILE)["qkv"]
-    s.run([with_bias(s, dispatch, bias) if biased else dispatch])
+    s.run(s.dispatches(TILE)["qkv"])
 
     rows = (x.values() @ weights.T + bias).reshape(TILE, heads, d.head_size)
     size = (magnitude(x, weights) + np.abs(bias)).reshape(rows.shape).max(-1)[..., None, None] * 2
@@ -156,22 +153,37 @@ def test_qkv(stage, tuning, sizes, biased, kv_f16, random):
     close(written, expected, np.abs(expected) * (1e3 if kv_f16 else 0) + size.max(), SUM)
 
 
-@pytest.mark.parametrize("kind, blocks", [("Q4_1", 1), ("Q4_1", 203), ("Q8_0", 1), ("Q8_0", 203), ("Q8_0", 64)])
-def test_repack_equals_its_twin(stage, tuning, kind, blocks, random):
-    """Blocks behind `first`, none beside them; `first` is even, as the plan keeps it for 8-bit scales."""
-    s, target, first = stage(tuning), layout.LAYOUT_OF[kind], 6
-    raw = random.integers(0, 256, blocks * {"Q4_1": 20, "Q8_0": 34}[kind], np.uint8)
+def source(kind, blocks, random):
+    """Bytes of blocks of 32, and of the others that share a super-block with the last: any that make finite numbers."""
+    block, nbytes = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[kind]]
+    count = -(-blocks * 32 // block)
+    if block == 1:
+        values = random.normal(0, 10.0 ** random.integers(-7, 3, count)).astype(np.float32)
+        values[:32] = 0
+        return values.view(np.uint8) if kind == "F32" else gguf.quants.quantize(values, gguf.GGMLQuantizationType[kind])
+    return random.integers(0, 256, (count, nbytes), np.uint8)  # scales too: some of them infinite, some too large
+
+
+@pytest.mark.parametrize("blocks", [1, 203])
+@pytest.mark.parametrize("kind", LAYOUT_OF)
+def test_repack_equals_its_twin(stage, kind, blocks, random):
+    """Blocks behind `first`, none beside them; `first` is even, as the plan keeps it for scales that share a word."""
+    s, first = stage(SOFTWARE), 6
+    raw = np.ascontiguousarray(source(kind, blocks, random)).view(np.uint8).ravel()
     total = first + blocks + 4
-    codes = s.new(np.full(total * target.code_bytes, 0xAA, np.uint8))
-    scales = s.new(np.full(-(-total * target.scale_bytes // 4) * 4, 0xAA, np.uint8))
-    source = s.new(np.pad(raw, (0, -len(raw) % 4 + 4)))
-    bindings = (s.new(np.array([first, blocks], np.uint32)), source, codes, scales)
-    s.run([Dispatch(Kernel.of(f"repack_{kind.lower()}"), bindings, (-(-blocks // 64), 1, 1))])
-    for binding, expected in zip((codes, scales), layout.repack(kind, raw.tobytes()), strict=True):
-        unit = target.code_bytes if binding is codes else target.scale_bytes
-        found = s.read(binding, np.uint8)
-        assert found[first * unit :][: expected.nbytes].tobytes() == expected.tobytes()
-        assert (found[: first * unit] == 0xAA).all() and (found[first * unit + expected.nbytes :] == 0xAA).all()
+    for target in {LAYOUT_OF[kind], common_layout([LAYOUT_OF[kind], Q8_ALL])}:
+        codes = s.new(np.full(total * target.code_bytes, 0xAA, np.uint8))
+        scales = s.new(np.full(-(-total * target.scale_bytes // 4) * 4, 0xAA, np.uint8))
+        given = (np.array([first, blocks], np.uint32), np.pad(raw, (0, -len(raw) % 4 + 4)))
+        bindings = (*map(s.new, given), codes, scales)
+        kernel = Kernel.of("repack", KIND=kind, **target.numbers)
+        s.run([Dispatch(kernel, bindings, (-(-blocks // 128), 1, 1))])
+        for binding, expected in zip((codes, scales), layout.repack(kind, raw.tobytes(), target), strict=True):
+            unit = target.code_bytes if binding is codes else target.scale_bytes
+            size = -(-blocks * unit // 4) * 4
+            found = s.read(binding, np.uint8)
+            assert found[first * unit :][:size].tobytes() == expected.tobytes()[:size]
+            assert (found[: first * unit] == 0xAA).all() and (found[first * unit + size :] == 0xAA).all()
 
 
 def test_a_finished_step_does_nothing(stage, tuning, random):

@@ -67,9 +67,9 @@ def prefill_widths(engine, monkeypatch):
     """Collects the widths of the prefills to come."""
     widths, prefill = set(), engine._prefill
 
-    def seen(count, width, *rest):
+    def seen(count, width, *rest, **options):
         widths.add(width)
-        return prefill(count, width, *rest)
+        return prefill(count, width, *rest, **options)
 
     monkeypatch.setattr(engine, "_prefill", seen)
     return widths

@@ -5,6 +5,7 @@ import pytest
 
 from pyweb.kernels.tuning import WIDTHS
 from pyweb.plan.control import MAX_NODES
+from pyweb.weights.layout import Q8, Q8_ALL, Q8_HALVES, Q8_OFFSET
 from tests.gpu.reference import chain, quantize, random_tree
 
 LENGTH = 29  # the tree crosses the border of the first chunk
@@ -85,9 +86,10 @@ def test_kernel(stage, tuning, nodes, name):
     check(stage(tuning), name, nodes)
 
 
+@pytest.mark.parametrize("kind", [Q8, Q8_OFFSET, Q8_HALVES, Q8_ALL], ids=str)
 @pytest.mark.parametrize("name", ["embed", "head"])
-def test_kernel_of_an_8_bit_matrix(stage, tuning, nodes, name):
-    check(stage(tuning, 8), name, nodes)
+def test_kernel_of_an_8_bit_matrix(stage, tuning, nodes, name, kind):
+    check(stage(tuning, kind), name, nodes)
 
 
 def test_qkv(stage, tuning, nodes):

@@ -75,6 +75,23 @@ def test_sizes_that_make_no_sense(metadata):
         decoder_of(changed(tiny("tied"), **metadata))
 
 
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"rope__freq_base": 0.0},
+        {"rope__freq_base": math.nan},
+        {"attention__layer_norm_rms_epsilon": math.inf},
+        {"attention__layer_norm_rms_epsilon": -1.0},
+        {"block_count": 1 << 40},
+        {"attention__head_count": 1 << 60, "attention__key_length": None, "attention__value_length": None},
+        {"attention__key_length": 12, "attention__value_length": 12, "attention__head_count": 8},
+    ],
+)
+def test_numbers_that_no_kernel_takes(metadata):
+    with pytest.raises(ModelFileError):
+        decoder_of(changed(tiny("tied"), **metadata))
+
+
 def test_what_is_not_built():
     with pytest.raises(UnknownModelError, match="RoPE"):
         decoder_of(changed(tiny("tied"), rope__scaling__type="linear"))
@@ -82,5 +99,14 @@ def test_what_is_not_built():
     factors = TensorInfo("rope_freqs.weight", (16,), "F32", 0, 64)
     with pytest.raises(UnknownModelError, match="RoPE"):
         decoder_of(replace(gguf, tensors=gguf.tensors | {factors.name: factors}))
-    with pytest.raises(UnknownModelError, match="'mamba'.*llama"):
-        decoder_of(GGUF(3, {"general.architecture": "mamba"}, {}))
+    with pytest.raises(UnknownModelError, match="values"):
+        decoder_of(changed(tiny("tied"), attention__value_length=64))
+    with pytest.raises(UnknownModelError, match="part of each head"):
+        decoder_of(changed(tiny("tied"), rope__dimension_count=16))
+    experts = TensorInfo("blk.0.ffn_gate_exps.weight", (8, 96, 96), "Q4_1", 0, 46080)
+    with pytest.raises(UnknownModelError, match="blk.0.ffn_gate_exps.weight"):
+        decoder_of(replace(gguf, tensors=gguf.tensors | {experts.name: experts}))
+    assert decoder_of(changed(tiny("tied"), rope__scaling__type="none"))
+    for name in ("mamba", ["llama"], None):
+        with pytest.raises(UnknownModelError, match="architecture.*llama, qwen2"):
+            decoder_of(GGUF(3, {"general.architecture": name}, {}))

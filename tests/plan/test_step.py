@@ -13,8 +13,9 @@ from pyweb.kernels.tuning import GPU, SOFTWARE, WIDTHS, choose_tuning
 from pyweb.models import Decoder, Matrix, Vector
 from pyweb.plan.buffers import allocate, rope_table
 from pyweb.plan.dispatch import Assembler, Binding, Kernel
+from pyweb.plan.packed import allocate_matrix
 from pyweb.plan.step import StepPlan
-from pyweb.plan.weights import PackedMatrix, WeightPlan
+from pyweb.plan.weights import WeightPlan
 from pyweb.weights.layout import Q4, Q8
 from tests.plan.fake import DEFAULT_LIMITS, FakeDevice
 
@@ -23,17 +24,22 @@ SMOLLM2 = dict(zip(SIZES, (30, 576, 9, 3, 64, 1536, 49152), strict=True))
 QWEN2_7B = dict(zip(SIZES, (28, 3584, 28, 4, 128, 18944, 152064), strict=True))
 
 
-def decoder(**sizes):
+def decoder(bias=False, **sizes):
     hidden, attention = sizes["hidden"], sizes["heads"] * sizes["head_size"]
     qkv = attention + 2 * sizes["kv_heads"] * sizes["head_size"]
     up, vocabulary = sizes["feed_forward"], sizes["vocabulary"]
     shapes = {"qkv": (qkv, hidden), "output": (hidden, attention), "gate_up": (2 * up, hidden), "down": (hidden, up)}
 
     def matrices(layer):
-        return {name: Matrix(f"{layer}.{name}", (name,), *shape) for name, shape in shapes.items()}
+        return {
+            name: Matrix(f"{layer}.{name}", (name, "up")[: 1 + (name == "gate_up")], *shape, cut=name != "qkv")
+            for name, shape in shapes.items()
+        }
 
     def vectors(layer):
-        return {name: Vector(f"{layer}.{name}", (name,), hidden) for name in ("attn_norm", "ffn_norm")}
+        names = ("attn_norm", "ffn_norm")
+        vectors = {name: Vector(f"{layer}.{name}", (name,), hidden) for name in names}
+        return vectors | ({"qkv_bias": Vector(f"{layer}.qkv_bias", ("bias",), qkv)} if bias else {})
 
     return Decoder(
         architecture="llama",
@@ -50,19 +56,17 @@ def decoder(**sizes):
     )
 
 
-def planned(sizes, tuning, context=4096, **limits):
+def planned(sizes, tuning, context=4096, bias=False, **limits):
     """A plan on a fake device that lets any size pass but those of `limits`."""
-    device = FakeDevice(**({"maxStorageBufferBindingSize": 1 << 40} | limits))
-    model, weights = decoder(**sizes), WeightPlan()
+    device = FakeDevice(**({"maxStorageBufferBindingSize": 1 << 40, "maxBufferSize": 1 << 40} | limits))
+    model, weights = decoder(bias, **sizes), WeightPlan()
 
     def binding(size):
         return Binding(asyncio.run(device.buffer(size)), size)
 
     for matrix in (model.embedding, model.head, *(m for layer in model.matrices for m in layer.values())):
         kind = Q8 if matrix in (model.embedding, model.head) else Q4
-        blocks = matrix.rows * matrix.columns // 32
-        parts = (binding(blocks * kind.code_bytes), binding(blocks * kind.scale_bytes))
-        weights.matrices[matrix.name] = PackedMatrix(kind, matrix.rows, matrix.columns, *parts)
+        weights.matrices[matrix.name] = asyncio.run(allocate_matrix(device, matrix, kind))
     for vector in (model.final_norm, *(v for layer in model.vectors for v in layer.values())):
         weights.vectors[vector.name] = binding(vector.size * 4)
     return device, StepPlan(model, tuning, weights, asyncio.run(allocate(device, model, tuning, context, True)))
@@ -80,10 +84,10 @@ def tuning(request):
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("sizes", [SMOLLM2, QWEN2_7B], ids=["smollm2", "qwen2-7b"])
-def test_every_kernel_keeps_to_the_default_limits(tuning, sizes, width):
+@pytest.mark.parametrize("sizes, bias", [(SMOLLM2, False), (QWEN2_7B, True)], ids=["smollm2", "qwen2-7b"])
+def test_every_kernel_keeps_to_the_default_limits(tuning, sizes, bias, width):
     """Eight storage buffers, 16 KiB of workgroup memory, 256 invocations, 65,535 workgroups a dimension."""
-    _, plan = planned(sizes | {"layers": 1}, tuning)
+    _, plan = planned(sizes | {"layers": 1}, tuning, bias=bias)
     for dispatch in everything(plan, width):
         shader = compose(dispatch.kernel.role, dict(dispatch.kernel.values), DEFAULT_LIMITS)
         assert shader.storage_buffers <= 8
@@ -165,8 +169,47 @@ def test_orders_of_addition_do_not_depend_on_the_width(tuning):
     assert all(other == kernels[0] for other in kernels)
 
 
+def test_a_matrix_over_the_limit_is_cut_into_ranges_of_rows(tuning):
+    """Each is a buffer of its own, since buffers are limited too; a product is a dispatch for each."""
+    limit = 20_000_000
+    _, whole = planned(SMOLLM2, tuning)
+    device, plan = planned(SMOLLM2, tuning, context=64, maxStorageBufferBindingSize=limit)
+    assert max(device.buffers.values()) <= limit
+    head = plan.weights.matrices["head"]
+    assert [(part.first, part.rows) for part in head.slices] == [(0, 34720), (34720, 14432)]
+    assert head.bytes == whole.weights.matrices["head"].bytes
+    roles = Counter(d.kernel.role for d in plan.forward(1, 1)) - Counter(d.kernel.role for d in whole.forward(1, 1))
+    assert roles == Counter(embed=1)
+    for products in (plan.head(2)[1:], whole.head(2)[1:]):
+        ranges = [[dict(d.kernel.values)[name] for name in ("FIRST", "COUNT", "M")] for d in products]
+        assert sum(count for _, count, _ in ranges) == 49152 == ranges[0][2]
+        for dispatch, (_, count, _) in zip(products, ranges, strict=True):
+            assert count <= covered(dispatch, dict(dispatch.kernel.values)["ROWS"])[0] < count + 256
+
+
+def test_gate_and_up_are_cut_alike(tuning):
+    _, plan = planned(SMOLLM2 | {"layers": 1, "vocabulary": 256}, tuning, context=32, maxBufferSize=400_000)
+    matrix = plan.weights.matrices["0.gate_up"]
+    assert [(part.first, part.rows) for part in matrix.slices] == [(0, 672), (672, 672), (1344, 192)]
+    assert {part.codes.size // part.rows for part in matrix.slices} == {2 * 576 // 2}
+    products = [dict(d.kernel.values) for d in plan.forward(4, 1) if d.kernel.role == "gate_up"]
+    assert [(values["FIRST"], values["COUNT"], values["M"]) for values in products] == [
+        (0, 672, 1536),
+        (672, 672, 1536),
+        (1344, 192, 1536),
+    ]
+
+
+def test_what_can_not_be_cut_is_refused(tuning):
+    with pytest.raises(LimitError, match="0.qkv has 960 rows, the device binds 868"):
+        planned(SMOLLM2, tuning, context=32, maxStorageBufferBindingSize=250_000)
+    with pytest.raises(LimitError, match="rope takes 1056768 bytes, the device binds 1000000 at most"):
+        planned(SMOLLM2 | {"vocabulary": 256}, tuning, maxBufferSize=1_000_000)
+
+
 def test_a_binding_over_the_limit_names_kernel_asked_and_available():
-    device, plan = planned(SMOLLM2, SOFTWARE, maxStorageBufferBindingSize=20_000_000)
+    device, plan = planned(SMOLLM2, SOFTWARE)
+    device.limits["maxStorageBufferBindingSize"] = 20_000_000
     with pytest.raises(LimitError, match="matvec.*28311552.*maxStorageBufferBindingSize.*20000000"):
         asyncio.run(Assembler(device).program(plan.head(1)))
 

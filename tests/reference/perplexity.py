@@ -1,4 +1,4 @@
-"""Perplexity of a Llama GGUF in PyTorch: what `pyweb perplexity` is measured against.
+"""Perplexity of a GGUF in PyTorch: what `pyweb perplexity` is measured against.
 
     pip install '.[reference,test]'
     python tests/reference/perplexity.py MODEL.gguf TEXT --tokens 256
@@ -23,7 +23,7 @@ from pathlib import Path
 
 import tokenizers
 import torch
-from torch_llama import load, rounded_activations
+from torch_decoder import load, rounded_activations
 
 from pyweb.prompt import tokenizer_json
 from pyweb.weights import parse_gguf

@@ -19,7 +19,7 @@ def cache(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_carries_the_rooms_and_shaders_but_no_command_line(cache):
+def test_carries_the_rooms_shaders_and_bridge_but_no_command_line(cache):
     path = wheel.make_wheel()
     assert path.name == f"pyweb-{pyweb.__version__}-py3-none-any.whl"
     names = set(zipfile.ZipFile(path).namelist())
@@ -27,6 +27,8 @@ def test_carries_the_rooms_and_shaders_but_no_command_line(cache):
     assert not [name for name in names if name.startswith("pyweb/cli/") or name.endswith(".pyc")]
     shaders = {path.name for path in resources.folder("shaders").glob("*.wgsl")}
     assert shaders == {name.rsplit("/", 1)[1] for name in names if name.count("/") == 3 and ".wgsl" in name}
+    bridge = {f"pyweb/_data/js_bridge/{path.name}" for path in resources.folder("js_bridge").glob("*.js")}
+    assert bridge == {name for name in names if "/js_bridge/" in name}
 
 
 def test_record_is_right(cache):

@@ -41,6 +41,21 @@ def test_the_embedded_model_runs(model):
     assert json.loads(json.dumps(described)) == described
 
 
+def test_memory_counts_the_runtime_layouts(model):
+    """Q4_1 and Q8_0 are kept as they are; a Q6_K block of 32 takes 36 bytes; Q3_K has no layout."""
+    total = describe(model, ["llama"], KINDS)
+    assert total["memory"]["weights"] == total["weight_bytes"]
+    sizes = {"block_count": 1, "attention.head_count": 2, "embedding_length": 64}
+    gguf = tiny(**{"general.architecture": "llama"} | {f"llama.{key}": value for key, value in sizes.items()})
+    plain = 544 + 256 + 2560 + 256 + 544 + 128
+    assert describe(gguf, ["llama"], KINDS)["memory"]["weights"] == plain + 64 * 2 * 36
+    unknown = TensorInfo("blk.0.attn_q.weight", (64, 256), "Q3_K", 0, 64 * 110)
+    gguf = GGUF(3, gguf.metadata, gguf.tensors | {unknown.name: unknown})
+    described = describe(gguf, ["llama"], KINDS)
+    assert described["memory"]["weights"] == plain + 64 * 110
+    assert "Weights of type Q3_K are not supported." in described["missing"]
+
+
 def test_memory_stops_at_the_models_own_context(model):
     assert describe(model, ["llama"], KINDS, context=1 << 20)["memory"]["context"] == 8192
 
