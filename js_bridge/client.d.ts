@@ -70,7 +70,8 @@ export interface Token {
 }
 
 export interface Step {
-  record: [tokens: number, matchLength: number, width: number];
+  /** null before the first step, whose tree is reported then */
+  record: [tokens: number, matchLength: number, width: number] | null;
   tokens: Token[];
   tree: (Token & { parent: number })[];
 }

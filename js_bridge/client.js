@@ -115,7 +115,8 @@ export class Assistant {
    *   frequency_penalty, logit_bias (pairs of token and bias), seed; the likeliest token where left out
    * @param {(text: string) => void} [options.onText] called with each new piece of the answer
    * @param {(step: object) => void} [options.onStep] called after each step with its record (tokens, match length,
-   *   width), the tokens it emitted and the tree that the next step verifies; windows are one step long then
+   *   width), the tokens it emitted and the tree that the next step verifies; windows are one step long then. Before
+   *   the first step, where it carries drafts, with its tree and no record
    * @param {(p: object) => void} [options.onProgress]
    * @param {AbortSignal} [options.signal] stops the reply
    * @returns {Promise<object>} answer, ids, times and counts

@@ -28,11 +28,16 @@ export class Run {
   }
 
   /**
-   * Takes the next step.
+   * Takes the next step, or before the first one its tree.
    * @param {import('./js_bridge/client.js').Step} step
    * @param {number} time milliseconds
    */
-  add({ record: [emitted, matchLength, width], tokens, tree }, time = performance.now()) {
+  add({ record, tokens, tree }, time = performance.now()) {
+    if (record) this.#step(record, tokens, time);
+    this.#tree = tree.length ? tree : null;
+  }
+
+  #step([emitted, matchLength, width], tokens, time) {
     const accepted = Math.max(emitted - 1, 0);
     const guessed = tokens.slice(0, accepted);
     const own = this.#tree ?? chain(guessed);
@@ -54,7 +59,6 @@ export class Run {
     // A step of one node checks no guess, so it says nothing about them.
     if (width > 1) this.#seen.set(matchLength, { steps: seen.steps + 1, accepted: seen.accepted + accepted });
     this.#reply.push(...tokens.map(({ id }) => id));
-    this.#tree = tree.length ? tree : null;
   }
 
   /**
@@ -120,7 +124,7 @@ export class Run {
   }
 }
 
-/** The first step's tree isn't reported; what is known of it is the accepted path. */
+/** A tree that isn't reported; what is known of it is the accepted path. */
 function chain(guessed) {
   const last = { id: -1, text: 'end of the prompt', parent: -1 };
   return [last, ...guessed.map((token, parent) => ({ ...token, parent }))];

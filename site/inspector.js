@@ -191,6 +191,7 @@ class Inspector {
 
   #take(run, step) {
     run.add(step);
+    if (!step.record) return;
     if (this.#run !== run) this.#follow(run);
     this.#progress({ stage: 'steps' });
     if (this.#following) this.#shown = run.steps.length - 1;

@@ -116,9 +116,10 @@ class Assistant:
             self.engine.calibration = calibration
 
     async def forget(self) -> None:
-        """Erases the memory of replies, here and in the store."""
-        self.engine.forget()
-        await self._keeping.forget()
+        """Erases the memory of replies, on the GPU and in the store, once what is being answered is done."""
+        async with self._turn:
+            self.engine.forget()
+            await self._keeping.forget()
 
     async def recalibrate(self) -> dict[str, object]:
         """Measures the costs of steps again."""

@@ -68,6 +68,7 @@ class Service:
             self._stopped.add(number)
             if number in self._signals:
                 self._signals[number].stop()
+                self._tasks[number].cancel()
             return
         task = asyncio.ensure_future(self._run(request["id"], request["method"], request.get("params") or {}))
         self._tasks[request["id"]] = task
@@ -80,6 +81,8 @@ class Service:
             self._post(number, "done", result=result)
         except PywebError as error:
             self._post(number, "error", name=error.name, message=error.sentence, remedy=error.remedy)
+        except asyncio.CancelledError:
+            self._post(number, "error", name="StoppedError", message="Loading was stopped.", remedy="")
         except JsException as error:
             known = typed(error)
             self._post(number, "error", name=known.name, message=known.sentence, remedy=known.remedy)
@@ -113,12 +116,14 @@ class Service:
         if number in self._stopped:
             signal.stop()
         described, weights = self._described(number, model), self._host.weights
+        report = self._load_progress(number)
 
         async def open_device() -> BrowserDevice:
             return BrowserDevice(await self._host.gpu.open(), weights.load)
 
         async def open_source() -> BrowserSource:
-            self._source = BrowserSource(await weights.openSource(described, _object({"signal": signal})))
+            opened = await weights.openSource(described, _object({"signal": signal}))
+            self._source = BrowserSource(opened, lambda done, total: report("model", done, total))
             return self._source
 
         try:
@@ -128,7 +133,7 @@ class Service:
                 lambda gguf: self._open_tokenizer(gguf, model.get("tokenizer")),
                 context=context,
                 kv=kv,
-                on_progress=self._load_progress(number),
+                on_progress=report,
                 before_tables=lambda: self._host.packages("numpy"),
                 signal=signal,
             )
@@ -181,7 +186,7 @@ class Service:
 
     async def _inspect(self, number: int, model: dict, context: int = 4096) -> dict:
         """What a model file holds and whether it runs; nothing is loaded."""
-        described = self._described(number, model | {"keep": False})
+        described = self._described(number, model)
         source = BrowserSource(await self._host.weights.openSource(described))
         try:
             return inspect(await read_gguf(source.read, source.size), context)
@@ -232,7 +237,7 @@ class Service:
         return asdict(answer)
 
     def _step_reporter(self, number: int):
-        """Posts every step: the tokens it emitted, its record, and the tree that the next step verifies."""
+        """Posts every step: the tokens it emitted, its record (None before the first), the tree that the next verifies."""
         decode = self._assistant.tokenizer.decode
         texts: dict[int, str] = {}
 
@@ -241,7 +246,7 @@ class Service:
                 texts[token] = decode([token])
             return texts[token]
 
-        def report(tree: list[tuple[int, int]], record: tuple[int, int, int], tokens: list[int]) -> None:
+        def report(tree: list[tuple[int, int]], record: tuple[int, int, int] | None, tokens: list[int]) -> None:
             nodes = [{"id": token, "text": text(token), "parent": parent} for token, parent in tree]
             emitted = [{"id": token, "text": text(token)} for token in tokens]
             self._post(number, "step", record=record, tokens=emitted, tree=nodes)

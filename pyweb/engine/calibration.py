@@ -1,5 +1,6 @@
 """What a step costs on this device: T(N) for every width, and the window that loses little time between windows."""
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -20,7 +21,7 @@ SAMPLES, REPEATS = 5, 4  # browsers report completions late by up to some millis
 _DRAFTS = 20  # in one submission, so that the host's share of one is small
 _WAKE, _MOST_WAKES = 0.2, 50  # seconds, submissions
 _LEAST = 0.01  # milliseconds: completions can be reported together
-_WINDOW_STEPS = 64
+_WINDOW_STEPS, _WINDOW_WIDTH = 48, 8
 
 
 @dataclass(frozen=True)
@@ -112,16 +113,32 @@ async def measure_drafting(
     return costs
 
 
-async def calibrate_window(decode: Callable[[int, int], object]) -> int:
-    """The smallest window within a tenth of the fastest one.
+async def calibrate_window(
+    device: Device, programs: Programs, begin: Callable[[], None], readback: Sequence[int]
+) -> int:
+    """The smallest window within a tenth of the fastest one, by steps that are driven as a reply's are.
 
     Args:
-        decode: async (window, steps) -> None, decodes so many steps in windows of that size.
+        begin: as in `calibrate_costs`.
+        readback: (buffer, offset, size) that comes back with every window.
     """
+    program = await programs.calibration(_WINDOW_WIDTH)
     times = {}
     for window in _WINDOWS:
-        start = perf_counter()
-        await decode(window, _WINDOW_STEPS)
-        times[window] = perf_counter() - start
+        begin()
+        times[window] = await _pace(device, program, window, readback)
     fastest = min(times.values())
     return next(window for window in _WINDOWS if times[window] <= _TOLERANCE * fastest)
+
+
+async def _pace(device: Device, program: int, window: int, readback: Sequence[int]) -> float:
+    """Seconds a step in windows of so many, two of them in flight."""
+    left = _WINDOW_STEPS // window
+    pending = deque(device.submit(program, window, readback) for _ in range(2))
+    completed = []
+    while pending:
+        await device.collect(pending.popleft())
+        completed.append(perf_counter())
+        if left > len(completed) + len(pending):
+            pending.append(device.submit(program, window, readback))
+    return (completed[-1] - completed[0]) / (len(completed) - 1) / window

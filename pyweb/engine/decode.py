@@ -12,7 +12,10 @@ from pyweb.engine.suggestions import Suggestions
 from pyweb.plan.control import LONGEST_PATH, READBACK_BYTES, STATE, State, parse_nodes, parse_state
 from pyweb.plan.sampling import Stages
 
-__all__ = ["Decoding", "Generation"]
+__all__ = ["Decoding", "Generation", "Watch"]
+
+
+Watch = Callable[[list[tuple[int, int]], tuple[int, int, int] | None, list[int]], None]
 
 
 @dataclass
@@ -71,7 +74,7 @@ class Decoding:
         remembered: tokens of the drafter's memory; None where steps carry no draft.
         stages: of sampling; None chooses greedily.
         watch: called after each window of one step with the (token, parent) nodes of the next step's tree, the step's
-            record and the tokens it emitted.
+            record and the tokens it emitted; where steps carry drafts also before the first, whose record is None.
         suggestions: of a drafter of the caller's own.
     """
 
@@ -86,7 +89,7 @@ class Decoding:
     stops: Sequence[int]
     remembered: int | None = None
     stages: Stages | None = None
-    watch: Callable[[list[tuple[int, int]], tuple[int, int, int], list[int]], None] | None = None
+    watch: Watch | None = None
     suggestions: Suggestions | None = None
     emitted: list[int] = field(default_factory=list, init=False)
 
@@ -98,9 +101,11 @@ class Decoding:
         start = last = perf_counter()
         first_at = 0.0
         self.steering.begin()
+        if self.watch and self.remembered is not None:
+            await self._watch_first()
+        while len(pending) < self.mode.depth:
+            pending.append(await self._submit(len(result.ids), pending))
         while not result.finish_reason:
-            while len(pending) < self.mode.depth:
-                pending.append(await self._submit(len(result.ids), pending))
             done = pending.popleft()
             data = await self.device.collect(done.ticket)
             state = parse_state(data[-READBACK_BYTES:])
@@ -110,12 +115,15 @@ class Decoding:
             if not first_at and result.records:
                 first_at = now
                 result.first_token_time = now - start
+            if self.suggestions:
+                self.suggestions.observe(new)
+            # Before the text is shown: that takes the host longer than some windows take the GPU.
+            if not result.finish_reason:
+                pending.append(await self._submit(len(result.ids), pending))
             kept = on_tokens(new) if new else None
             if kept is not None:
                 del result.ids[kept:]
                 result.finish_reason = "stop"
-            if self.suggestions:
-                self.suggestions.observe(new)
             if self.watch and result.windows[-1][1]:
                 self.watch(parse_nodes(data, state.valid), result.records[-1], new)
             if not result.finish_reason and stopped():
@@ -123,6 +131,11 @@ class Decoding:
         result.decode_time = perf_counter() - first_at
         while pending:
             await self.device.collect(pending.popleft().ticket)
+
+    async def _watch_first(self) -> None:
+        """Shows the tree of the first step."""
+        data = await self.device.collect(self.device.submit(0, 1, (self.control, 0, STATE + READBACK_BYTES)))
+        self.watch(parse_nodes(data, parse_state(data[STATE:]).valid), None, [])
 
     async def _submit(self, emitted: int, pending: Sequence[_Window]) -> _Window:
         width = self.steering.width()

@@ -15,7 +15,7 @@ from pyweb.engine.calibration import (
     measure_drafting,
     warm_up,
 )
-from pyweb.engine.decode import Decoding, Generation
+from pyweb.engine.decode import Decoding, Generation, Watch
 from pyweb.engine.exactness import Exactness
 from pyweb.engine.modes import FixedWidth, Mode, Steering, parse_mode
 from pyweb.engine.programs import Programs
@@ -24,7 +24,7 @@ from pyweb.errors import PromptTooLongError, StoppedError, UsageError
 from pyweb.kernels.tuning import WIDTHS, Tuning, choose_tuning
 from pyweb.models import Decoder, decoder_of
 from pyweb.plan.buffers import Buffers, allocate, identity_order, rope_table
-from pyweb.plan.control import MAX_NODES, STATE, initial_state, request_bytes
+from pyweb.plan.control import MAX_NODES, READBACK_BYTES, STATE, initial_state, request_bytes
 from pyweb.plan.dispatch import Assembler
 from pyweb.plan.drafting import DraftPlan
 from pyweb.plan.sampling import Sampling, SamplingPlan
@@ -138,7 +138,7 @@ class Engine:
         drafter: Drafter | None = None,
         reuse: bool = True,
         on_tokens: Callable[[list[int]], int | None] = lambda ids: None,
-        watch: Callable[[list[tuple[int, int]], tuple[int, int, int], list[int]], None] | None = None,
+        watch: Watch | None = None,
         on_prefill: Report = _ignore,
         stopped: Callable[[], bool] = lambda: False,
     ) -> Generation:
@@ -209,8 +209,11 @@ class Engine:
             costs = await calibrate_costs(
                 self.device, self._programs, self._begin_calibration, widths, samples=samples, repeats=repeats
             )
-            # A software adapter's step is so long that no window saves anything.
-            self.calibration = Calibration(costs, 1 if software else await self._best_window())
+            window = 1  # a software adapter's step is so long that no window saves anything
+            if not software:
+                readback = (self._buffers.control.buffer, STATE, READBACK_BYTES)
+                window = await calibrate_window(self.device, self._programs, self._begin_calibration, readback)
+            self.calibration = Calibration(costs, window)
         return self.calibration
 
     async def prepare(self, mode: str) -> None:
@@ -226,6 +229,8 @@ class Engine:
         if self._programs.drafting is not None:
             for buffer, offset, data in self._programs.drafting.erased():
                 self.device.write(buffer, offset, data)
+            # The last tree was drafted from it too.
+            self.device.write(self._buffers.control.buffer, 0, bytes(STATE))
 
     async def draft_costs(self, sizes: Sequence[int] = (0, 8192, 16384, MEMORY_TOKENS)) -> dict[int, float]:
         """Milliseconds that drafting adds to a step, by the memory's tokens, behind a prompt of 512 tokens."""
@@ -239,15 +244,6 @@ class Engine:
     def _begin_calibration(self) -> None:
         count = min(self.context - 1, (SAMPLES + 1) * REPEATS * MAX_NODES + 1)
         self._begin([1 + i * 7919 % (self.decoder.vocabulary - 1) for i in range(count)], 1, ())
-
-    async def _best_window(self) -> int:
-        await self._decode_window(1, 8)  # compiles what the measured ones share
-        return await calibrate_window(self._decode_window)
-
-    async def _decode_window(self, window: int, steps: int) -> None:
-        """A short reply with drafts, as "adaptive" runs them."""
-        count = min(steps, self.context - 4)
-        await self.generate([1, 2, 3], max_tokens=count, mode="fixed:8", window=window)
 
     async def _steering(self, mode: Mode) -> Steering:
         """What chooses the widths of a reply, among those that are exact on this device."""

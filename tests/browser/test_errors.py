@@ -168,7 +168,7 @@ const [base, model, stage, done] = arguments;
 """
 
 
-@pytest.mark.parametrize("stage", ["model"])
+@pytest.mark.parametrize("stage", ["model", "kernels"])
 def test_a_load_that_is_stopped_and_the_next_one(browser, site, embedded_model, stage):
     browser.get(site + "run.html")
     result = browser.execute_async_script(STOP, site, f"models/{embedded_model.name}", stage)

@@ -119,19 +119,33 @@ def test_a_single_sample(clock):
     assert device.runs == [1, 2]
 
 
-@pytest.mark.parametrize(
-    "seconds, window",
-    [((1.0, 1.0, 1.0), 1), ((1.09, 1.0, 1.0), 1), ((1.2, 1.09, 1.0), 2), ((2.0, 1.5, 1.0), 4), ((1.0, 2.0, 3.0), 1)],
-)
-def test_the_smallest_window_that_loses_little(clock, seconds, window):
-    asked = []
+class WindowedDevice(FakeDevice):
+    """Runs submissions one after the other: a step takes 2 ms, the host hears of each `late` seconds later."""
 
-    async def decode(size, steps):
-        asked.append((size, steps))
-        clock.advance(dict(zip((1, 2, 4), seconds, strict=True))[size])
+    def __init__(self, clock, late):
+        super().__init__()
+        self.clock, self.late, self.ends, self.asked = clock, late, [], []
 
-    assert asyncio.run(calibrate_window(decode)) == window
-    assert [size for size, _ in asked] == [1, 2, 4] and len({steps for _, steps in asked}) == 1
+    def submit(self, program, repeats=1, readbacks=()):
+        start = max(self.clock.now, self.ends[-1] if self.ends else 0.0)
+        self.ends.append(start + 0.002 * repeats)
+        self.asked.append((program, repeats, tuple(readbacks)))
+        return len(self.ends) - 1
+
+    async def collect(self, ticket):
+        self.clock.now = max(self.clock.now, self.ends[ticket] + self.late)
+        return b""
+
+
+@pytest.mark.parametrize("late, window", [(0.0, 1), (0.0019, 1), (0.0035, 2), (0.0075, 4), (0.03, 4)])
+def test_the_smallest_window_that_loses_little(clock, late, window):
+    """With two windows in flight, news that come later than a window takes leave the device idle."""
+    device, begun = WindowedDevice(clock, late), []
+    chosen = asyncio.run(calibrate_window(device, WidthAsProgram(), lambda: begun.append(1), (7, 512, 64)))
+    assert chosen == window and len(begun) == 3
+    assert {(program, readback) for program, _, readback in device.asked} == {(8, (7, 512, 64))}
+    steps = [sum(repeats for _, repeats, _ in device.asked if repeats == size) for size in (1, 2, 4)]
+    assert len(set(steps)) == 1
 
 
 @pytest.fixture

@@ -142,7 +142,7 @@ def test_watching_shows_the_twins_trees(tiny, prompt, plain):
     ids, seen = plain["greedy"], []
     reply = generate(tiny, prompt, mode="fixed:8", remembered=faulty(ids), watch=lambda *step: seen.append(step))
     assert reply.ids == ids == sum((tokens for _, _, tokens in seen), [])
-    assert [record for _, record, _ in seen] == reply.records
+    assert [record for _, record, _ in seen] == [None, *reply.records]
     drafter = FixedDrafter(faulty(ids))
     drafter.observe(prompt)
     for nodes, _, tokens in seen[:-1]:
