@@ -98,6 +98,7 @@ export interface Reply {
   reused: number;
   dropped: number;
   material: string;
+  more: string;
   notes: string[];
   times: { load: number; prefill: number; first_token: number; decode: number };
   tokens_per_second: number;
@@ -112,6 +113,7 @@ export interface Reply {
 }
 
 export interface Loaded {
+  adapter: string;
   context: number;
   gpu_bytes: { weights: number; kv_cache: number };
   fetched: number;

@@ -14,6 +14,12 @@ export class PywebError extends Error {
   }
 }
 
+const NO_WEBGPU = {
+  name: 'NoWebGPUError',
+  message: 'This browser offers no WebGPU here.',
+  remedy: 'Use a current Chrome, Edge, Firefox or Safari, and open the page over https or on localhost.',
+};
+
 const here = (path) => new URL(path, import.meta.url).href;
 
 const absolute = (url) => new URL(url, document.baseURI).href;
@@ -47,7 +53,7 @@ export class Assistant {
   #worker;
   #pending = new Map();
   #lastId = 0;
-  /** What loading found: context, gpu_bytes, fetched, not_kept, notes, warning, calibration. */
+  /** What loading found: adapter, context, gpu_bytes, fetched, not_kept, notes, warning, calibration. */
   loaded = null;
 
   /** Use `Assistant.load`. */
@@ -78,6 +84,7 @@ export class Assistant {
    * @returns {Promise<Assistant>}
    */
   static async load({ model, context, kv, memory, onProgress, signal, runtime, worker }) {
+    if (!navigator.gpu) throw new PywebError(NO_WEBGPU); // before megabytes are fetched for nothing
     const assistant = new Assistant(worker ?? here('./worker.js'), onProgress);
     const abort = () => assistant.close();
     signal?.addEventListener('abort', abort);

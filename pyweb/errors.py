@@ -153,5 +153,3 @@ class BrowserError(PywebError):
 
 class UsageError(PywebError):
     """An argument that makes no sense."""
-
-    remedy = "Run the command with --help."

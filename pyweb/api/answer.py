@@ -17,6 +17,7 @@ def adapter_name(device: Device) -> str:
 class Answer:
     """An answer and how it came about. `times` in seconds; counts are of this answer alone.
 
+    `material` is what stands before the conversation's first question, `more` what this question added of the page.
     `finish_reason` is "stop" (a stop token or string), "length" (the limit or a full context) or "cancelled". `reused`
     prompt tokens were in the KV cache already; `dropped` earlier turns of the conversation didn't fit any more, which
     `notes`, sentences for the visitor, say as well. `warning` is one where this device can't run wide steps exactly,
@@ -39,6 +40,7 @@ class Answer:
     reused: int = 0
     dropped: int = 0
     material: str = ""
+    more: str = ""
     notes: list[str] = field(default_factory=list)
     warning: str = ""
     records: list[tuple[int, int, int]] = field(default_factory=list)

@@ -222,7 +222,7 @@ class Assistant:
             await self._keeping.add(generation.ids)
             conversation.add(prompt, generation.ids)
         result = self._answer(output.text, prompt.ids, generation, before)
-        result.dropped, result.material = prompt.dropped, prompt.material
+        result.dropped, result.material, result.more = prompt.dropped, prompt.material, prompt.turn.more
         if prompt.dropped:
             turns = "turn was" if prompt.dropped == 1 else f"{prompt.dropped} turns were"
             result.notes.append(f"The conversation has outgrown the context: its oldest {turns} left out.")

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pyodide.ffi import JsException, to_js
 from pyodide.http import pyfetch
 
+from pyweb.api.answer import adapter_name
 from pyweb.api.assistant import Assistant, Chat
 from pyweb.api.inspecting import inspect
 from pyweb.device.browser import BrowserDevice, BrowserSource, typed
@@ -142,6 +143,7 @@ class Service:
             del self._signals[number]
         engine = self._assistant.engine
         return {
+            "adapter": adapter_name(engine.device),
             "context": engine.context,
             "gpu_bytes": engine.gpu_bytes,
             "fetched": self._source.fetched,

@@ -16,8 +16,10 @@ BUDGET = 12_000_000
 """Bytes that a first visit may cost, compressed and without the model."""
 
 # In the order in which they are needed; names without a version are completed by the lock.
+_PANEL = ("panel", "conversation", "widgets")
+_PAGE = (*(f"{name}.{kind}" for name in _PANEL for kind in ("js", "css")), "turn.js", "colours.css")
 _PARTS = (
-    ("Page and bridge", ("panel.js", "panel.css", "models/index.json", "js_bridge/*.js")),
+    ("Page and bridge", (*_PAGE, "models/index.json", "js_bridge/*.js")),
     ("Pyodide: Python itself", ("runtime/pyodide.mjs", "runtime/pyodide.asm.mjs", "runtime/pyodide.asm.wasm")),
     ("Python's standard library", (f"runtime/{runtime.LOCK}", "runtime/python_stdlib.zip")),
     ("pyweb with its kernels", ("pyweb",)),

@@ -141,9 +141,9 @@ class Decoding:
         width = self.steering.width()
         ahead = sum(other.steps * _most(other.width) for other in pending) + self.window * _most(width)
         length = min(self.prompt_length + emitted + ahead, self.context) + width
-        program = await self.programs.window(width, self.window, length, self.remembered, self.stages)
+        program = await self.programs.step(width, length, self.remembered, self.stages)
         readback = (0, STATE + READBACK_BYTES) if self.watch else (STATE, READBACK_BYTES)
-        ticket = self.device.submit(program, 1, (self.control, *readback))
+        ticket = self.device.submit(program, self.window, (self.control, *readback))
         return _Window(ticket, width, self.window)
 
     def _take(self, result: Generation, state: State, done: _Window, seconds: float) -> list[int]:

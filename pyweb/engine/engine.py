@@ -106,7 +106,7 @@ class Engine:
         """Compiles what a first question needs and checks the width of prefill, so that it doesn't wait for that."""
         await self._prefill_width()
         await self._programs.prefill(_PREFILL_WIDTH, _PREFILL_WIDTH)
-        await self._programs.window(1, 1, 1)
+        await self._programs.step(1, 1)
 
     async def _prefill_width(self) -> int:
         return (await self._exactness.allowed((_PREFILL_WIDTH,)))[0]

@@ -29,17 +29,17 @@ class Programs:
         key = ("prefill", width, chunks, head, layers)
         return await self._program(key, self._prefill, width, chunks, head, layers)
 
-    async def window(
-        self, width: int, steps: int, length: int, remembered: int | None = None, stages: Stages | None = None
+    async def step(
+        self, width: int, length: int, remembered: int | None = None, stages: Stages | None = None
     ) -> int:
-        """A window of decode steps whose positions lie below `length`.
+        """A decode step whose positions lie below `length`; a window repeats it.
 
         `remembered` is the size of the drafter's memory, None leaves drafting out; `stages` are those of sampling, None
         chooses greedily.
         """
         chunks = self._plan.chunks(length)
-        key = ("window", width, chunks, steps, remembered, stages)
-        return await self._program(key, self._window, width, chunks, steps, remembered, stages)
+        key = ("step", width, chunks, remembered, stages)
+        return await self._program(key, self._step, width, chunks, remembered, stages)
 
     async def first_draft(self, remembered: int) -> None:
         """Submits the drafting that precedes the first step."""
@@ -75,9 +75,7 @@ class Programs:
             out.append(plan.likelihood(width))
         return out
 
-    def _window(
-        self, width: int, chunks: int, steps: int, remembered: int | None, stages: Stages | None
-    ) -> list[Dispatch]:
+    def _step(self, width: int, chunks: int, remembered: int | None, stages: Stages | None) -> list[Dispatch]:
         plan, sampling = self._plan, self.sampling
         step = [*plan.forward(width, chunks), *plan.head(width)]
         if stages is None:
@@ -86,7 +84,7 @@ class Programs:
             step += [*sampling.dispatches(width, stages), plan.accept(width, sampling.segments)]
         if remembered is not None:
             step += self.drafting.dispatches(remembered)
-        return step * steps
+        return step
 
     def _calibration(self, width: int) -> list[Dispatch]:
         plan = self._plan

@@ -1,68 +1,15 @@
 """The assistant panel on the demo article, with the worker replaced by stub_load.js."""
 
-from pathlib import Path
-
 import pytest
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
-STUB = Path(__file__).with_name("stub_load.js").read_text()
+from tests.browser.panel_page import Panel
 
-ATTACH = """
-const [base, options, done] = arguments;
-document.querySelector('[data-pyweb]').remove();
-import(base + 'panel.js').then(({ attachPanel }) => {
-  attachPanel({ ...options, load: options.load === null ? undefined : window.stubLoad });
-  done();
-});
-"""
-
-
-class Panel:
-    """A person's view of the panel."""
-
-    def __init__(self, browser, site: str, **options):
-        self.browser = browser
-        browser.get(site + "demo/article.html")
-        self.until(lambda: browser.find_elements(By.CSS_SELECTOR, "[data-pyweb]"))
-        browser.execute_script(STUB)
-        browser.execute_async_script(ATTACH, site, options)
-        self.root = browser.find_element(By.CSS_SELECTOR, "[data-pyweb]").shadow_root
-        self.until(lambda: self.part(".launcher").is_displayed())
-
-    def until(self, condition, seconds: float = 10):
-        return WebDriverWait(self.browser, seconds, poll_frequency=0.02).until(lambda _: condition())
-
-    def part(self, selector: str):
-        return self.root.find_element(By.CSS_SELECTOR, selector)
-
-    def text(self, selector: str) -> str:
-        """Text of the last element that matches; empty where none does."""
-        found = self.root.find_elements(By.CSS_SELECTOR, selector)
-        return found[-1].get_property("textContent") if found else ""
-
-    def press(self, *keys: str) -> None:
-        """Keys to whatever has the focus, as a person would."""
-        self.browser.switch_to.active_element.send_keys(*keys)
-
-    def focused(self) -> str:
-        """Class or id of the focused element inside the panel."""
-        script = "const e = arguments[0].getRootNode().activeElement; return e && (e.className || e.id);"
-        return self.browser.execute_script(script, self.part("dialog"))
-
-    def open(self) -> None:
-        self.part(".launcher").send_keys(Keys.ENTER)
-        self.until(lambda: self.part("dialog").is_displayed())
-
-    def ask(self, question: str) -> None:
-        self.part("#question").send_keys(question, Keys.ENTER)
-
-    def idle(self) -> bool:
-        return self.part(".ask").is_displayed()
-
-    def calls(self) -> dict:
-        return self.browser.execute_script("return window.stubCalls")
+SELECT = "getSelection().selectAllChildren(document.querySelector(arguments[0]))"
+USED = "button, textarea, summary, dialog, progress, [tabindex='0']"
 
 
 @pytest.fixture
@@ -91,35 +38,145 @@ def test_keyboard_opens_asks_closes_and_gets_its_focus_back(panel):
 
 def test_an_answer_is_text_and_never_markup(panel):
     panel.open()
-    panel.ask("What did he do?")
-    panel.until(lambda: panel.text(".note"))
+    panel.finish("What did he do?")
     assert panel.text(".answer") == "Every evening the keeper <b>lit</b> the lamp &amp; wrote."
     assert not panel.root.find_elements(By.CSS_SELECTOR, ".answer *")
     assert panel.text(".note") == "4 tokens · 41.3 tokens/s · stub adapter"
-    assert panel.part(".log").get_attribute("role") == "log"
+    panel.finish("attack")
+    assert panel.text(".answer") == (
+        '<img src=x onerror="window.attacked = true"><script>window.attacked = true</script>'
+    )
+    assert panel.browser.execute_script("return window.attacked ?? null") is None
 
 
-def test_a_second_question_uses_the_loaded_model(panel):
+def test_a_follow_up_goes_to_the_same_conversation(panel):
     panel.open()
     for question in ("<i>One</i>", "Two"):
-        panel.ask(question)
-        panel.until(panel.idle)
+        panel.finish(question)
     assert panel.calls()["load"] == [{"model": "smollm2-135m-instruct", "context": None}]
-    assert panel.calls()["ask"] == ["<i>One</i>", "Two"]
-    assert len(panel.root.find_elements(By.CSS_SELECTOR, ".answer")) == 2
+    assert [chat["title"] for chat in panel.calls()["chat"]] == ["The Keeper of Brannoch Point"]
+    assert [(call["question"], call["turn"]) for call in panel.calls()["ask"]] == [("<i>One</i>", 1), ("Two", 2)]
+    assert "272 of 310 prompt tokens reused" in panel.text(".note")
+    assert panel.count(".answer") == 2
 
 
-def test_progress_names_the_stage_and_counts_megabytes(browser, site):
+def test_what_it_read_and_its_notes_are_told_once(panel):
+    panel.open()
+    panel.finish("One")
+    panel.finish("Two")
+    assert panel.count("details") == panel.count(".notice") == 1
+    assert panel.text("summary") == "What it read from the page"
+    assert not panel.part(".material").is_displayed()
+    panel.part("summary").send_keys(Keys.ENTER)
+    assert panel.part(".material").is_displayed()
+    assert panel.text(".material") == "# The Keeper of Brannoch Point\n\n<b>Ailsa</b> Munro"
+
+
+def test_a_new_conversation_forgets_and_clears(panel):
+    panel.open()
+    assert not panel.part(".anew").is_displayed()
+    panel.finish("One")
+    panel.part(".anew").send_keys(Keys.ENTER)
+    assert panel.focused() == "question"
+    assert panel.count(".turn") == 0
+    assert panel.part(".intro").is_displayed()
+    panel.finish("Two")
+    assert [call["turn"] for call in panel.calls()["ask"]] == [1, 1]
+    assert panel.calls()["ended"] == 1
+    assert len(panel.calls()["load"]) == 1
+    assert panel.count(".divider") == 0
+
+
+def test_another_page_begins_another_conversation(panel):
+    panel.open()
+    panel.finish("One")
+    panel.browser.execute_script("location.hash = 'storm'")
+    panel.finish("Two")
+    panel.browser.execute_script("history.pushState(null, '', 'other.html'); document.title = 'Other'")
+    panel.finish("Three")
+    assert [call["turn"] for call in panel.calls()["ask"]] == [1, 2, 1]
+    assert [chat["title"] for chat in panel.calls()["chat"]] == ["The Keeper of Brannoch Point", "Other"]
+    assert panel.text(".divider") == "A new conversation begins here."
+
+
+def test_a_selection_is_offered_and_goes_with_one_question(panel):
+    panel.browser.execute_script(SELECT, "h1")
+    panel.open()
+    assert panel.text(".chip span") == "Selected: “The Keeper of Brannoch Point”"
+    panel.finish("What is this?")
+    assert not panel.part(".chip").is_displayed()
+    assert panel.text(".quoted") == "“The Keeper of Brannoch Point”"
+    panel.finish("And that?")
+    assert [call["selection"] for call in panel.calls()["ask"]] == ["The Keeper of Brannoch Point", ""]
+    assert panel.calls()["chat"][0]["selection"] == "", "the page itself doesn't carry it a second time"
+
+
+def test_a_selection_outlives_the_mouse_in_the_panel(panel):
+    heading = panel.browser.find_element(By.TAG_NAME, "h1")
+    ActionChains(panel.browser).move_to_element(heading).double_click().perform()
+    word = panel.browser.execute_script("return String(getSelection()).trim()")
+    for part in (".launcher", "h2", "#question"):
+        ActionChains(panel.browser).click(panel.part(part)).perform()
+        assert panel.text(".chip span") == f"Selected: “{word}”"
+
+
+def test_a_selection_can_change_and_be_left_out(panel):
+    panel.open()
+    panel.browser.execute_script("document.activeElement.blur()")
+    panel.browser.execute_script(SELECT, "h2")
+    panel.until(lambda: panel.text(".chip span") == "Selected: “The storm of 1937”")
+    panel.part(".drop").send_keys(Keys.ENTER)
+    assert panel.focused() == "question"
+    assert not panel.part(".chip").is_displayed()
+    panel.finish("What is this?")
+    assert panel.calls()["ask"][0]["selection"] == ""
+
+
+def test_shift_and_enter_begin_a_line_and_the_field_grows(panel):
+    panel.open()
+    before = panel.part("#question").rect["height"]
+    panel.press("One", Keys.SHIFT + Keys.ENTER + Keys.NULL, "two")
+    assert panel.part("#question").get_property("value") == "One\ntwo"
+    assert panel.part("#question").rect["height"] > before
+    panel.press(Keys.ENTER)
+    panel.until(lambda: panel.text(".note"))
+    assert panel.calls()["ask"][0]["question"] == "One\ntwo"
+
+
+def test_progress_names_the_stage_megabytes_and_time_left(browser, site):
     panel = Panel(browser, site, model="slow")
     panel.open()
     panel.ask("Anything")
     panel.until(lambda: panel.text("[role=status]") == "Loading the model")
-    assert panel.text(".figures") == "45.1 of 98.4 MB (45%)"
+    assert panel.text(".figures") == "45.1 of 98.4 MB (45%), about 42 s left"
     assert panel.part("progress").get_property("position") == pytest.approx(45.1 / 98.4)
     panel.part(".stop").click()
     panel.until(panel.idle)
     assert panel.text(".note") == "Stopped"
     assert panel.text("[role=alert]") == ""
+
+
+def test_an_answer_joins_the_log_when_it_is_whole(panel):
+    """So that a screen reader hears it once, and not word by word."""
+    panel.open()
+    panel.ask("forever")
+    panel.until(lambda: panel.text(".answer").startswith("la la"))
+    assert panel.part(".log").get_attribute("role") == "log"
+    assert panel.text(".log") == ""
+    assert panel.text("[role=status]") == "Answering"
+    panel.press(Keys.ESCAPE)
+    panel.until(panel.idle)
+    assert panel.part("dialog").is_displayed(), "the first Escape only stops the answer"
+    assert "la la" in panel.text(".log")
+    assert panel.text("[role=status]") == ""
+
+
+def test_everything_that_is_used_has_a_name(panel):
+    panel.open()
+    panel.finish("One")
+    for part in panel.root.find_elements(By.CSS_SELECTOR, USED):
+        if part.is_displayed():
+            assert part.accessible_name, part.get_attribute("outerHTML")
 
 
 def test_stop_ends_an_answer_and_keeps_the_focus_in_the_panel(panel):
@@ -151,13 +208,30 @@ def test_an_error_shows_sentence_remedy_and_name(panel):
 
 def test_after_a_lost_device_the_model_is_loaded_again(panel):
     panel.open()
-    panel.ask("lost")
-    panel.until(lambda: panel.text("[role=alert] .name") == "DeviceLostError")
+    panel.finish("One")
+    panel.finish("lost")
+    assert panel.text("[role=alert] .name") == "DeviceLostError"
     panel.part("#question").clear()
-    panel.ask("Again")
-    panel.until(panel.idle)
+    panel.finish("Again")
     assert len(panel.calls()["load"]) == 2
     assert panel.calls()["closed"] == 1
+    assert panel.calls()["ask"][-1]["turn"] == 1
+    assert panel.count(".divider") == 1, "the model doesn't know what was said before"
+
+
+def test_trying_again_takes_the_place_of_what_failed(panel):
+    panel.browser.execute_script(SELECT, "h1")
+    panel.open()
+    panel.finish("offline")
+    assert panel.text(".note") == "Not answered"
+    panel.part(".retry").send_keys(Keys.ENTER)
+    assert panel.focused() == "question"
+    panel.until(lambda: panel.text(".note").startswith("4 tokens"))
+    assert panel.count(".turn") == 1
+    assert panel.count(".divider") == 0
+    assert panel.text("[role=alert]") == ""
+    assert panel.part("#question").get_property("value") == ""
+    assert [call["selection"] for call in panel.calls()["ask"]] == ["The Keeper of Brannoch Point"] * 2
 
 
 def test_a_model_that_does_not_load_is_an_error(browser, site):
@@ -165,6 +239,8 @@ def test_a_model_that_does_not_load_is_an_error(browser, site):
     panel.open()
     panel.ask("Anything")
     panel.until(lambda: panel.text("[role=alert] .name") == "ModelFileError")
+    assert panel.text("[role=alert] strong") == "The file is no <i>GGUF</i> file."
+    assert panel.count(".retry") == 0, "the same again would fail again"
 
 
 def test_a_site_without_the_model_says_so(browser, site):
