@@ -239,7 +239,7 @@ class Service:
         return asdict(answer)
 
     def _step_reporter(self, number: int):
-        """Posts every step: the tokens it emitted, its record (None before the first), the tree that the next verifies."""
+        """Posts every step: its tokens, its record (None before the first), and the tree that the next one verifies."""
         decode = self._assistant.tokenizer.decode
         texts: dict[int, str] = {}
 
