@@ -39,7 +39,7 @@ const timer = setInterval(() => text && done(clearInterval(timer)), 20);
 ANSWER = """
 const done = arguments[0];
 window.asked.then(
-  (reply) => done({ ids: reply.reply_ids, same: reply.answer === text, stages: [...new Set(stages)], reused: reply.reused }),
+  ({ reply_ids: ids, answer, reused }) => done({ ids, same: answer === text, stages: [...new Set(stages)], reused }),
   (error) => done({ error: error.name, message: error.message }),
 );
 """
