@@ -100,7 +100,7 @@ def test_drafts_save_steps_and_change_no_id(loaded):
     assert fixed["reply_ids"] == loop["reply_ids"]
     assert fixed["steps"] < len(fixed["reply_ids"])
     assert fixed["widths"] == {"8": fixed["steps"]}
-    assert [step["record"] for step in steps] == fixed["records"]
+    assert [step["record"] for step in steps] == [None, *fixed["records"]]
     assert steps[0]["tree"][0]["parent"] == 0 and len(steps[0]["tree"]) > 1
 
 
