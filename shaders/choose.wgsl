@@ -1,6 +1,5 @@
 // Greedy choice, first half: the largest logit of each segment, ties to the lowest id.
-// best[t][segment] = (order-preserving bits of the logit, id); a segment is SEGMENT logits of each of THREADS threads,
-// joined in workgroup memory, or one thread's where THREADS is 1 (barrier-free). The order of comparison changes nothing.
+// best[t][segment] = (order-preserving bits of the logit, id).
 #% include "include/control.wgsl"
 const M = ${M}u;
 const SEGMENTS = ${SEGMENTS}u;
@@ -17,10 +16,6 @@ fn ordered(x: f32) -> u32 {
   return select(bits | 0x80000000u, ~bits, (bits >> 31u) == 1u);
 }
 
-fn better(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
-  return select(a, b, b.x > a.x || (b.x == a.x && b.y < a.y));
-}
-
 // The best of the logits first, first + stride, ...
 fn scan(t: u32, first: u32, stride: u32) -> vec2<u32> {
   var found = vec2<u32>(0u, 0u);
@@ -31,26 +26,4 @@ fn scan(t: u32, first: u32, stride: u32) -> vec2<u32> {
   return found;
 }
 
-#% if THREADS > 1
-var<workgroup> found: array<vec2<u32>, ${THREADS}>;
-
-@compute @workgroup_size(${THREADS})
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-  let t = group.y;
-  if (control.flags != 0u || t >= control.valid) { return; }
-  found[thread] = scan(t, group.x * THREADS + thread, SEGMENTS * THREADS);
-  workgroupBarrier();
-  for (var stride = THREADS / 2u; stride > 0u; stride /= 2u) {
-    if (thread < stride) { found[thread] = better(found[thread], found[thread + stride]); }
-    workgroupBarrier();
-  }
-  if (thread == 0u) { best[t * SEGMENTS + group.x] = found[0]; }
-}
-#% else
-@compute @workgroup_size(32)
-fn main(@builtin(global_invocation_id) id: vec3<u32>) {
-  let t = id.y;
-  if (control.flags != 0u || t >= control.valid || id.x >= SEGMENTS) { return; }
-  best[t * SEGMENTS + id.x] = scan(t, id.x, SEGMENTS);
-}
-#% endif
+#% include "include/best.wgsl"
