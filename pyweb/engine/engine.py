@@ -203,11 +203,11 @@ class Engine:
             software = self.tuning.barrier_free
             widths = await self._exactness.allowed(SOFTWARE_WIDTHS if software else WIDTHS)
             await self._begin_drafting(())
-            samples, repeats = (1, 1) if software else (SAMPLES, REPEATS)
+            samples, repeats, measured = (1, 1, widths) if software else (SAMPLES, REPEATS, (*widths, widths[0]))
             if not software:
                 await warm_up(self.device, self._programs, self._begin_calibration)
             costs = await calibrate_costs(
-                self.device, self._programs, self._begin_calibration, widths, samples=samples, repeats=repeats
+                self.device, self._programs, self._begin_calibration, measured, samples=samples, repeats=repeats
             )
             window = 1  # a software adapter's step is so long that no window saves anything
             if not software:

@@ -113,6 +113,13 @@ def test_costs_leave_out_a_first_run_and_a_late_one(clock):
     assert device.runs == [width for width in WIDTHS for _ in range(SAMPLES + 1)]
 
 
+def test_a_width_that_is_measured_twice_costs_the_less(clock):
+    """The clock of the GPU has risen until the second time."""
+    device = TimedDevice(clock, lambda width, run: 0.003 if len(device.runs) < 6 else 0.001)
+    costs = asyncio.run(calibrate_costs(device, WidthAsProgram(), lambda: None, (1, 2, 1)))
+    assert costs == pytest.approx({1: 1.0, 2: 1.0}) and list(costs) == [1, 2]
+
+
 def test_a_cost_is_never_nothing(clock):
     """Where the clock is coarse, completions seem to come together."""
     assert min(measured(TimedDevice(clock, lambda width, run: 0.0), WIDTHS).values()) > 0
@@ -191,5 +198,5 @@ def test_warming_up_ends(clock):
     quick, still = (TimedDevice(clock, lambda width, run, cost=cost: cost) for cost in (0.05, 0.0))
     asyncio.run(warm_up(quick, WidthAsProgram(), lambda: None))
     asyncio.run(warm_up(still, WidthAsProgram(), lambda: None))
-    assert len(quick.runs) == 3
+    assert len(quick.runs) == 5
     assert 0 < len(still.runs) <= 100
