@@ -43,7 +43,6 @@ class Opening:
                     kv_f16=self.kv == "f16",
                     on_progress=lambda done, total: on_progress("model", done, total),
                     before_tables=self.before_tables,
-                    ahead=True,
                     signal=signal,
                 )
             finally:

@@ -1,6 +1,5 @@
 """A loaded model: prefill, the windowed decoding loop, perplexity and the width check."""
 
-import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from time import perf_counter
@@ -76,7 +75,6 @@ class Engine:
         tuning: Tuning | None = None,
         on_progress: Report = _ignore,
         before_tables: Callable | None = None,
-        ahead: bool = False,
         signal: object = None,
     ) -> "Engine":
         """Streams a model's weights to the GPU.
@@ -85,9 +83,6 @@ class Engine:
             context: tokens of prompt and reply together; 4,096 or the model's own where less.
             kv_f16: keep keys and values as f16, else f32.
             before_tables: awaited when numpy is needed for the first time.
-            ahead: compile the kernels of all widths while weights arrive; not on a software adapter, whose compiler
-                would take its time from other work.
-            signal: ends the load, see `Device.load`.
 
         Raises:
             ModelFileError, UnknownModelError, GPUOutOfMemoryError, NetworkError, IntegrityError, StoppedError.
@@ -98,26 +93,14 @@ class Engine:
         assembler = Assembler(device)
         weights = await plan_weights(device, assembler, gguf, decoder)
         buffers = await allocate(device, decoder, tuning, context, kv_f16)
-        plan = StepPlan(decoder, tuning, weights, buffers)
-        engine = cls(device, decoder, plan, Programs(device, assembler, plan))
-        ahead = ahead and not tuning.barrier_free
-        coming = asyncio.ensure_future(engine._compile_ahead() if ahead else asyncio.sleep(0))
-        try:
-            await device.load(source, weights.steps, on_progress, signal)
-            await coming
-        except BaseException:
-            coming.cancel()
-            raise
+        await device.load(source, weights.steps, on_progress, signal)
         for buffer in weights.scratch:
             device.destroy(buffer)
         if before_tables:
             await before_tables()
         device.write(buffers.rope.buffer, 0, rope_table(decoder, buffers.slots))
-        return engine
-
-    async def _compile_ahead(self) -> None:
-        await self._allocate_drafting()
-        await self._programs.compile_ahead(WIDTHS)
+        plan = StepPlan(decoder, tuning, weights, buffers)
+        return cls(device, decoder, plan, Programs(device, assembler, plan))
 
     async def compile(self) -> None:
         """Compiles what a first question needs and checks the width of prefill, so that it doesn't wait for that."""
@@ -327,7 +310,10 @@ class Engine:
     async def _begin_drafting(
         self, remembered: Sequence[int], drafter: Drafter | None = None, prompt: Sequence[int] = ()
     ) -> Suggestions | None:
-        await self._allocate_drafting()
+        if self._programs.drafting is None:
+            room = MEMORY_TOKENS + SUGGESTED_TOKENS
+            plan = await DraftPlan.allocate(self.device, self.decoder.vocabulary, self._buffers, room, TRUST)
+            self._programs.drafting = plan
         plan, common = self._programs.drafting, most_common(remembered, MEMORY_COMMON)
         room = SUGGESTED_TOKENS if drafter else 0
         for buffer, offset, data in plan.writes(remembered, common, room):
@@ -336,12 +322,6 @@ class Engine:
         if drafter is None:
             return None
         return Suggestions(self.device, plan.memory.buffer, 4 * len(remembered), drafter, prompt)
-
-    async def _allocate_drafting(self) -> None:
-        if self._programs.drafting is None:
-            room = MEMORY_TOKENS + SUGGESTED_TOKENS
-            plan = await DraftPlan.allocate(self.device, self.decoder.vocabulary, self._buffers, room, TRUST)
-            self._programs.drafting = plan
 
     async def _begin_sampling(self, sampling: Sampling) -> None:
         if sampling.greedy:

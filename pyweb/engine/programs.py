@@ -1,7 +1,5 @@
 """The programs of a loaded model, built when first needed."""
 
-from collections.abc import Sequence
-
 from pyweb.device import Device
 from pyweb.plan.dispatch import Assembler, Dispatch
 from pyweb.plan.drafting import DraftPlan
@@ -21,12 +19,6 @@ class Programs:
         self.sampling: SamplingPlan | None = None
         self.drafting: DraftPlan | None = None
         self._made: dict[tuple, int] = {}
-
-    async def compile_ahead(self, widths: Sequence[int]) -> None:
-        """Compiles the kernels of prefill and of drafted steps of these widths, which needs no weights yet."""
-        steps = [[self._plan.prefill_step(width), *self._step(width, 1, 0, None)] for width in widths]
-        dispatches = [*self.drafting.begin(), *(dispatch for step in steps for dispatch in step)]
-        await self._assembler.compile(dispatch.kernel for dispatch in dispatches)
 
     async def prefill(self, width: int, length: int, head: str = "", layers: int | None = None) -> int:
         """A prefill chunk whose positions lie below `length`; length 0 only commits the last chunk.

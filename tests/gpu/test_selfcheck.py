@@ -7,7 +7,7 @@ import pytest
 
 from pyweb.engine import Engine
 from pyweb.engine.exactness import Exactness
-from pyweb.kernels.tuning import GPU, SOFTWARE
+from pyweb.kernels.tuning import SOFTWARE
 from pyweb.plan import dispatch
 from pyweb.weights import read_gguf
 from tests.gpu.conftest import FIXTURES
@@ -130,21 +130,3 @@ def test_each_width_is_checked_once(device, monkeypatch):
     for widths in ((1,), (4,), (4, 8), (8, 1)):
         assert allowed(engine, widths) == widths
     assert checked == [4, 8]
-
-
-def test_kernels_of_all_widths_are_compiled_while_weights_arrive(device, monkeypatch):
-    """Then nothing is left to compile for drafted replies. Fewer widths here, since compiling takes its time."""
-    monkeypatch.setattr("pyweb.engine.engine.WIDTHS", (1, 8, 32))
-
-    async def compiled():
-        source = FileSource(device, FIXTURES / "tiny_tied.gguf")
-        gguf = await read_gguf(source.read, source.size)
-        loaded = await Engine.load(device, source, gguf, context=96, tuning=GPU, ahead=True)
-        before = set(loaded._programs._assembler._pipelines)
-        await loaded.compile()
-        await loaded.calibrate()
-        for mode in ("greedy", "fixed:8", "adaptive"):
-            await loaded.generate([5, 6, 7, 5, 6], max_tokens=8, mode=mode)
-        return set(loaded._programs._assembler._pipelines) - before
-
-    assert asyncio.run(compiled()) == set()
