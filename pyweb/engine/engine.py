@@ -1,5 +1,6 @@
 """A loaded model: prefill, the windowed decoding loop, perplexity and the width check."""
 
+import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from time import perf_counter
@@ -104,9 +105,16 @@ class Engine:
 
     async def compile(self) -> None:
         """Compiles what a first question needs and checks the width of prefill, so that it doesn't wait for that."""
+        await asyncio.gather(self._compile_step(), self._compile_drafting())
+
+    async def _compile_step(self) -> None:
         await self._prefill_width()
         await self._programs.prefill(_PREFILL_WIDTH, _PREFILL_WIDTH)
         await self._programs.step(1, 1)
+
+    async def _compile_drafting(self) -> None:
+        await self._allocate_drafting()
+        await self._programs.compile_drafting()
 
     async def _prefill_width(self) -> int:
         return (await self._exactness.allowed((_PREFILL_WIDTH,)))[0]
@@ -310,10 +318,7 @@ class Engine:
     async def _begin_drafting(
         self, remembered: Sequence[int], drafter: Drafter | None = None, prompt: Sequence[int] = ()
     ) -> Suggestions | None:
-        if self._programs.drafting is None:
-            room = MEMORY_TOKENS + SUGGESTED_TOKENS
-            plan = await DraftPlan.allocate(self.device, self.decoder.vocabulary, self._buffers, room, TRUST)
-            self._programs.drafting = plan
+        await self._allocate_drafting()
         plan, common = self._programs.drafting, most_common(remembered, MEMORY_COMMON)
         room = SUGGESTED_TOKENS if drafter else 0
         for buffer, offset, data in plan.writes(remembered, common, room):
@@ -322,6 +327,12 @@ class Engine:
         if drafter is None:
             return None
         return Suggestions(self.device, plan.memory.buffer, 4 * len(remembered), drafter, prompt)
+
+    async def _allocate_drafting(self) -> None:
+        if self._programs.drafting is None:
+            room = MEMORY_TOKENS + SUGGESTED_TOKENS
+            plan = await DraftPlan.allocate(self.device, self.decoder.vocabulary, self._buffers, room, TRUST)
+            self._programs.drafting = plan
 
     async def _begin_sampling(self, sampling: Sampling) -> None:
         if sampling.greedy:

@@ -45,6 +45,11 @@ class Programs:
         """Submits the drafting that precedes the first step."""
         self._device.submit(await self._program(("draft", remembered), self.drafting.dispatches, remembered))
 
+    async def compile_drafting(self) -> None:
+        """Compiles what all drafting needs."""
+        dispatches = [*self.drafting.begin(), *self.drafting.dispatches(0)]
+        await self._assembler.compile(dispatch.kernel for dispatch in dispatches)
+
     async def drafting_alone(self, remembered: int, times: int) -> int:
         """Drafting without a step, so many times."""
         key = ("drafting", remembered, times)
