@@ -56,7 +56,7 @@ export interface QuestionOptions extends Handlers {
   mode?: string;
   window?: number;
   budget?: number;
-  stop?: string[];
+  stop?: string | string[];
   reuse?: boolean;
   sampling?: SamplingOptions;
   onStep?: (step: Step) => void;
@@ -162,7 +162,14 @@ export interface Description {
   parameters: number;
   weight_bytes: number;
   quantization: Record<string, Record<string, { count: number; bytes: number }>>;
+  tensors: number;
+  layers: number | null;
+  heads: number | null;
+  kv_heads: number | null;
+  head_size: number | null;
+  width: number | null;
   tokenizer: string | null;
+  splitting: string | null;
   vocabulary: number | null;
   template: boolean;
   context: number | null;

@@ -20,6 +20,27 @@ const NO_WEBGPU = {
   remedy: 'Use a current Chrome, Edge, Firefox or Safari, and open the page over https or on localhost.',
 };
 
+const STOPPED = { name: 'StoppedError', message: 'Loading was stopped.', remedy: 'Load again.' };
+const CLOSED = { name: 'StoppedError', message: 'The assistant was closed.', remedy: 'Load the model again.' };
+const NO_MODEL = {
+  name: 'UsageError',
+  message: 'No model is named.',
+  remedy: 'Give `model`: a short name, the URL of a GGUF file or a picked file.',
+};
+
+const QUESTION_OPTIONS = new Set([
+  ...['page', 'text', 'system', 'selection', 'maxTokens', 'mode', 'window', 'budget', 'stop', 'reuse', 'sampling'],
+  ...['onText', 'onStep', 'onProgress', 'signal'],
+]);
+
+/** Throws where an option has no meaning: a typo would else change nothing and say nothing. */
+function checkOptions(options) {
+  const unknown = Object.keys(options).find((name) => !QUESTION_OPTIONS.has(name));
+  if (!unknown) return;
+  const remedy = `The options are ${[...QUESTION_OPTIONS].join(', ')}.`;
+  throw new PywebError({ name: 'UsageError', message: `There is no option ${unknown}.`, remedy });
+}
+
 const here = (path) => new URL(path, import.meta.url).href;
 
 const absolute = (url) => new URL(url, document.baseURI).href;
@@ -53,6 +74,7 @@ export class Assistant {
   #worker;
   #pending = new Map();
   #lastId = 0;
+  #closed = null;
   /** What loading found: adapter, context, gpu_bytes, fetched, not_kept, notes, warning, calibration. */
   loaded = null;
 
@@ -83,10 +105,11 @@ export class Assistant {
    * @param {string} [options.worker] URL of worker.js
    * @returns {Promise<Assistant>}
    */
-  static async load({ model, context, kv, memory, onProgress, signal, runtime, worker }) {
+  static async load({ model, context, kv, memory, onProgress, signal, runtime, worker } = {}) {
+    if (!model) throw new PywebError(NO_MODEL);
     if (!navigator.gpu) throw new PywebError(NO_WEBGPU); // before megabytes are fetched for nothing
     const assistant = new Assistant(worker ?? here('./worker.js'), onProgress);
-    const abort = () => assistant.close();
+    const abort = () => assistant.#finish(STOPPED);
     signal?.addEventListener('abort', abort);
     try {
       signal?.throwIfAborted();
@@ -128,7 +151,7 @@ export class Assistant {
    * @param {AbortSignal} [options.signal] stops the reply
    * @returns {Promise<object>} answer, ids, times and counts
    */
-  ask(question, options = {}) {
+  async ask(question, options = {}) {
     return this.#ask(question, material(options), options);
   }
 
@@ -146,7 +169,9 @@ export class Assistant {
     );
   }
 
-  #ask(question, params, { maxTokens, mode, window, budget, stop, reuse, sampling, selection, onStep, ...handlers }) {
+  #ask(question, params, options) {
+    checkOptions(options);
+    const { maxTokens, mode, window, budget, stop, reuse, sampling, selection, onStep, ...handlers } = options;
     const rest = { max_tokens: maxTokens, mode, window, budget, stop, reuse, sampling, selection };
     return this.request('ask', { question, ...params, ...rest, steps: Boolean(onStep) }, { ...handlers, onStep });
   }
@@ -186,8 +211,13 @@ export class Assistant {
 
   /** Ends the worker and gives the GPU's memory back. */
   close() {
+    this.#finish(CLOSED);
+  }
+
+  #finish(reason) {
     this.#worker.terminate();
-    this.#end({ name: 'StoppedError', message: 'The assistant was closed.' });
+    this.#closed ??= reason;
+    this.#end(reason);
   }
 
   /**
@@ -197,6 +227,7 @@ export class Assistant {
    * @param {{onText?: Function, onStep?: Function, onProgress?: Function, signal?: AbortSignal}} [handlers]
    */
   request(method, params, { onText, onStep, onProgress, signal } = {}) {
+    if (this.#closed) return Promise.reject(new PywebError(this.#closed));
     const id = this.#post(method, params);
     const stop = () => this.#post('stop', { id });
     const ended = new Promise((resolve, reject) => {

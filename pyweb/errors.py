@@ -114,7 +114,10 @@ class IntegrityError(PywebError):
 class NetworkError(PywebError):
     """A download failed or broke off."""
 
-    remedy = "Check the connection and try again; what was received is kept."
+    remedy = (
+        "Check the address and the connection, and that the server allows this site to read the file (CORS). "
+        "What was received is kept."
+    )
 
 
 class TemplateError(PywebError):
@@ -138,6 +141,8 @@ class EmptyPageError(PywebError):
 class StoppedError(PywebError):
     """The work was stopped on request."""
 
+    remedy = "Ask or load again."
+
 
 class SetupError(PywebError):
     """A part of the installation is missing."""
@@ -153,3 +158,5 @@ class BrowserError(PywebError):
 
 class UsageError(PywebError):
     """An argument that makes no sense."""
+
+    remedy = "Correct the argument and try again."

@@ -26,6 +26,12 @@ _PLAIN_STOPS = ("\nUser:", "\nSystem:")  # a model without a template goes on wi
 _PLAIN_NOTE = "The model file brings no chat template, so a plain one is used."
 
 
+def whole_number(name: str, value: object) -> None:
+    """Raises UsageError where an option is no positive whole number."""
+    if type(value) is not int or value < 1:
+        raise UsageError(f"{name} is a positive whole number, not {value!r:.40}.")
+
+
 class Assistant:
     """A model on a device with its tokenizer and template. Questions are answered one at a time, in order.
 
@@ -80,6 +86,8 @@ class Assistant:
         """
         if kv not in ("f16", "f32"):
             raise UsageError(f"Keys and values are kept as f16 or f32, not {kv!r}.")
+        if context is not None:
+            whole_number("context", context)
         start = perf_counter()
         opening = Opening(open_device, open_source, context, kv, before_tables)
         headers: list[GGUF] = []
@@ -89,6 +97,7 @@ class Assistant:
             if not headers:  # builds beside the weights' arrival
                 headers.append(gguf)
                 tokenizers.append(asyncio.ensure_future(open_tokenizer(gguf)))
+                tokenizers[0].add_done_callback(lambda task: task.cancelled() or task.exception())  # awaited below
 
         try:
             try:
@@ -182,7 +191,7 @@ class Assistant:
         mode: str = "adaptive",
         window: int | None = None,
         sampling: Sampling | None = None,
-        stop: Iterable[str] = (),
+        stop: str | Iterable[str] = (),
         reuse: bool = True,
         on_text: Callable[[str], None] = lambda text: None,
         watch: Callable | None = None,
@@ -190,7 +199,12 @@ class Assistant:
         stopped: Callable[[], bool] = lambda: False,
     ) -> Answer:
         """Answers a conversation's next question; see `Chat.ask`."""
-        stops = (*stop, *(_PLAIN_STOPS if self._template.plain else ()))
+        if not isinstance(question, str):
+            raise UsageError(f"A question is a text, not {question!r:.40}.")
+        whole_number("max_tokens", max_tokens)
+        if budget is not None:
+            whole_number("budget", budget)
+        stops = (*([stop] if isinstance(stop, str) else stop), *(_PLAIN_STOPS if self._template.plain else ()))
         output = Output(self.tokenizer, stops, on_text)
         async with self._turn:
             if stopped():
@@ -322,7 +336,7 @@ class Chat:
         Args:
             budget: tokens of page text in the prompt.
             max_tokens, mode, window, sampling, reuse, watch, stopped: see `Engine.generate`.
-            stop: strings that end the reply; they are not part of it.
+            stop: a string or strings that end the reply; they are not part of it.
             on_text: called with each new piece of the answer; a piece never splits a character.
             on_progress: stage ("prefill" in tokens; "model" and "kernels" after the GPU was lost), done, total.
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 import traceback
 from dataclasses import asdict
+from inspect import signature
 
 from pyodide.ffi import JsException, to_js
 from pyodide.http import pyfetch
@@ -39,11 +40,27 @@ def _object(values: dict):
     return to_js(values, dict_converter=Object.fromEntries)
 
 
+_ANSWER_OPTIONS = {"max_tokens", "mode", "window", "budget", "stop", "reuse"}
+
+
+def _check_parameters(run, number: int, params: dict) -> None:
+    """Raises UsageError where a message lacks a parameter or has one that isn't known."""
+    try:
+        bound = signature(run).bind(number, **params)
+    except TypeError as error:
+        raise UsageError(f"The message doesn't fit: {error}.") from None
+    unknown = bound.arguments.get("options", {}).keys() - _ANSWER_OPTIONS
+    if unknown:
+        known = ", ".join(sorted(_ANSWER_OPTIONS))
+        raise UsageError(f"There is no option {min(unknown)}.", f"The options are {known}.")
+
+
 def _sampling(options: dict) -> Sampling:
     known = {name: value for name, value in options.items() if value is not None}
     unknown = known.keys() - Sampling.__dataclass_fields__.keys()
     if unknown:
-        raise UsageError(f"There is no sampling option {min(unknown)}.")
+        known_names = ", ".join(Sampling.__dataclass_fields__)
+        raise UsageError(f"There is no sampling option {min(unknown)}.", f"The options are {known_names}.")
     if "logit_bias" in known:
         known["logit_bias"] = tuple((int(token), float(bias)) for token, bias in known["logit_bias"])
     return Sampling(**known)
@@ -78,7 +95,9 @@ class Service:
         try:
             if method not in _METHODS:
                 raise UsageError(f"The worker has no method {method!r}.")
-            result = await getattr(self, f"_{method}")(number, **params)
+            run = getattr(self, f"_{method}")
+            _check_parameters(run, number, params)
+            result = await run(number, **params)
             self._post(number, "done", result=result)
         except PywebError as error:
             self._post(number, "error", name=error.name, message=error.sentence, remedy=error.remedy)

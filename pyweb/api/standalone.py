@@ -85,6 +85,7 @@ async def load(
     signal = weights.signal()
     options = to_js({"signal": signal}, dict_converter=Object.fromEntries)
     library = asyncio.ensure_future(_tokenizer_library(tokenizers))
+    library.add_done_callback(_heard)  # a load that fails before it is needed doesn't ask
 
     async def open_device() -> BrowserDevice:
         try:
@@ -180,7 +181,14 @@ async def _tokenizer_library(url: str) -> str:
     global _library
     if _library is None or (_library.done() and (_library.cancelled() or _library.exception())):
         _library = asyncio.ensure_future(_checked_library(url))
+        _library.add_done_callback(_heard)
     return await asyncio.shield(_library)
+
+
+def _heard(future: asyncio.Future) -> None:
+    """Keeps the event loop from reporting a failure that whoever awaits the future hears of."""
+    if not future.cancelled():
+        future.exception()
 
 
 async def _checked_library(url: str) -> str:

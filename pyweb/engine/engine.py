@@ -356,6 +356,7 @@ class Engine:
         """Tokens `start` to the last but one in chunks, one submission each, two in flight; the last becomes node 0."""
         pending: deque[tuple[int, int]] = deque()
         total = len(prompt) - 1
+        on_progress(start, total)
         for first in range(start, total, width):
             program = await self._programs.prefill(width, first + width, head)
             pending.append((self.device.submit(program), min(first + width, total)))

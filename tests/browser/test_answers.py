@@ -197,8 +197,44 @@ def test_a_picked_file_is_described_and_a_wrong_one_refused(loaded):
     assert error["name"] == "ModelFileError" and "GGUF" in error["message"]
 
 
+MISUSES = """
+const text = 'A lamp.';
+const wrong = [
+  () => assistant.ask(), () => assistant.ask(5), () => assistant.ask('Why?', { max_tokens: 3 }),
+  () => assistant.ask('Why?', { text, maxTokens: '3' }), () => assistant.ask('Why?', { text, stop: [''] }),
+  () => assistant.ask('Why?', { text, sampling: { topK: 3 } }),
+  () => assistant.request('ask', { question: 'Why?', foo: 1 }),
+  () => assistant.chat({ text }).ask('Why?', { foo: 1 }), () => assistant.request('fly', {}),
+];
+const errors = [];
+const seen = ({ name, remedy }) => name + (remedy ? '' : ' without remedy');
+for (const ask of wrong) errors.push(await ask().then(() => null, seen));
+return errors;
+"""
+
+
+def test_misuse_is_said_with_a_remedy(loaded):
+    assert loaded(MISUSES) == ["UsageError"] * 9
+
+
+def test_a_stop_string_needs_no_list(loaded):
+    options = {"text": "", "maxTokens": 12, "mode": "loop"}
+    whole = loaded("return assistant.ask('Name a sea.', args)", **options)["answer"]
+    stop = whole[4:7]
+    cut = loaded("return assistant.ask('Name a sea.', args)", **options, stop=stop)
+    assert (cut["answer"], cut["finish_reason"]) == (whole[: whole.index(stop)], "stop")
+
+
+def test_nothing_hangs_after_closing(loaded):
+    names = """
+    assistant.close();
+    const asked = [assistant.ask('Why?', { page: null }), assistant.forget()];
+    return Promise.all(asked.map((reply) => reply.catch(({ name }) => name)));
+    """
+    assert loaded(names) == ["StoppedError"] * 2
+
+
 def test_second_visit_reads_the_model_from_the_device(loaded, browser, site):
-    browser.execute_script("window.assistant.close()")
     browser.get(site + "run.html")
     body = """
     const { Assistant } = await import(base + 'js_bridge/client.js');

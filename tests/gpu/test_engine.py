@@ -146,7 +146,7 @@ def test_progress_of_a_prefill(tiny, prompt):
     seen = []
     report = lambda done, total: seen.append((done, total))  # noqa: E731
     generate(tiny, prompt * 4, max_tokens=1, reuse=False, on_prefill=report)
-    assert seen == [(32, 79), (64, 79), (79, 79)]
+    assert seen == [(0, 79), (32, 79), (64, 79), (79, 79)]
 
 
 FOLLOW_UP = [7, 3, 9, 2, 11, 4]
