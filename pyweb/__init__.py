@@ -16,3 +16,7 @@ def __getattr__(name: str):
     if name not in ("load", "page_of"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module("pyweb.api.standalone"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

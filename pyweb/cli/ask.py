@@ -66,15 +66,20 @@ def _given(values: dict) -> dict:
 
 def ask(options: Namespace) -> None:
     """Answers a question about a page; the answer on standard output, numbers on standard error."""
+    from pyweb.engine import Sampling
+
     if not options.question.strip():
         raise UsageError("The question is empty.")
+    sampling = _given({name: getattr(options, name) for name in SAMPLING_OPTIONS})
+    # Out of range, they fail here and not in the browser.
+    Sampling(**sampling)
     params = {
         "question": options.question,
         "max_tokens": options.max_tokens,
         "mode": options.mode,
         "window": options.window,
         "budget": options.budget,
-        "sampling": _given({name: getattr(options, name) for name in SAMPLING_OPTIONS}),
+        "sampling": sampling,
     }
     result = _run(options, "ask", params, options.page)
     if options.json:
@@ -103,7 +108,8 @@ def perplexity(options: Namespace) -> None:
     try:
         text = Path(options.text).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"The text {options.text} can't be read: {error}.", "Give a UTF-8 file.") from error
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"The text {options.text} can't be read: {reason}.", "Give a UTF-8 file.") from error
     # f16 keys and values are a second rounding, whose noise a few hundred tokens don't average out.
     options.kv = options.kv or "f32"
     result = _run(options, "perplexity", {"text": text, "tokens": options.tokens})

@@ -5,13 +5,16 @@ from argparse import Namespace
 from dataclasses import asdict
 from pathlib import Path
 
-from pyweb.cli.snapshot import read_page
+from pyweb.cli.snapshot import is_url, read_page
+from pyweb.errors import UsageError
 
 __all__ = ["extract"]
 
 
 def extract(options: Namespace) -> None:
     """Prints what extraction finds in a local page."""
+    if is_url(options.page):
+        raise UsageError("`pyweb extract` reads files.", "Save the page first; `pyweb ask` opens URLs.")
     # Imported here: the other commands start faster without lxml.
     from pyweb.page import extract as extract_page
 

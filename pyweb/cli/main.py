@@ -1,15 +1,16 @@
 """The `pyweb` command: arguments in, one of the commands run, errors out as one line."""
 
 import argparse
+import math
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 
 import pyweb
 from pyweb.cli.console import note
-from pyweb.cli.server import DEFAULT_PORT
+from pyweb.cli.server import DEFAULT_PORT, LAST_PORT
 from pyweb.errors import PywebError, UsageError
 from pyweb.storage.registry import DEFAULT
 
@@ -24,12 +25,36 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str):
         raise UsageError(f"{message[:1].upper()}{message[1:]}.", f"Run `{self.prog} --help`.")
 
+    def parse_known_args(self, args=None, namespace=None):
+        """Also what a command's own parser is called by: the error names that command."""
+        namespace, unknown = super().parse_known_args(args, namespace)
+        for option in unknown:
+            if option.startswith("-"):
+                self.error(f"there is no option {option.partition('=')[0]}")
+        if unknown:
+            self.error(f"the argument {unknown[0]!r} is one too many")
+        return namespace, unknown
 
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
-    return number
+
+def _typed(kind: type, fits: Callable, what: str) -> Callable:
+    """An argument's type: read by `kind`, with values that fit, called `what` where one doesn't."""
+
+    def read(text: str):
+        try:
+            value = kind(text)
+        except ValueError:
+            value = None
+        if value is None or not fits(value):
+            raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+        return value
+
+    return read
+
+
+_number = _typed(float, math.isfinite, "a number")
+_whole = _typed(int, lambda number: True, "a whole number")
+_positive = _typed(int, lambda number: number > 0, "a positive whole number")
+_port = _typed(int, lambda number: 0 < number <= LAST_PORT, f"a port from 1 to {LAST_PORT}")
 
 
 def _mode(text: str) -> str:
@@ -39,14 +64,14 @@ def _mode(text: str) -> str:
 
 
 _SAMPLING = (
-    ("temperature", float, "0, the default, takes the likeliest token"),
-    ("top_k", int, "draw among the k likeliest tokens"),
-    ("top_p", float, "draw among the fewest tokens that hold this share of probability"),
-    ("min_p", float, "draw among tokens at least this likely as a share of the likeliest"),
-    ("repetition_penalty", float, "divides the logits of tokens in prompt and reply"),
-    ("presence_penalty", float, "subtracted once for a token in the reply"),
-    ("frequency_penalty", float, "subtracted for each time that a token is in the reply"),
-    ("seed", int, "the same seed gives the same reply"),
+    ("temperature", _number, "0, the default, takes the likeliest token"),
+    ("top_k", _whole, "draw among the k likeliest tokens"),
+    ("top_p", _number, "draw among the fewest tokens that hold this share of probability"),
+    ("min_p", _number, "draw among tokens at least this likely as a share of the likeliest"),
+    ("repetition_penalty", _number, "divides the logits of tokens in prompt and reply"),
+    ("presence_penalty", _number, "subtracted once for a token in the reply"),
+    ("frequency_penalty", _number, "subtracted for each time that a token is in the reply"),
+    ("seed", _whole, "the same seed gives the same reply"),
 )
 
 
@@ -59,7 +84,7 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fresh", action="store_true", help="start with an empty, temporary browser profile")
     parser.add_argument("--adapter", choices=("auto", "software", "hardware"), default="auto")
     parser.add_argument("--checks", action="store_true", help="keep bounds checks on the software adapter")
-    parser.add_argument("--port", type=_positive, default=DEFAULT_PORT, help="of the local server")
+    parser.add_argument("--port", type=_port, default=DEFAULT_PORT, help="of the local server")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -95,12 +120,15 @@ def _parser() -> argparse.ArgumentParser:
     extract.add_argument("--json", action="store_true")
 
     serve = add("serve", "serve:serve", "serve the site on this machine")
-    serve.add_argument("--port", type=_positive, default=DEFAULT_PORT)
+    serve.add_argument("--port", type=_port, default=DEFAULT_PORT)
     serve.add_argument("--model", action="append", metavar="M", help="offer this model; repeatable")
 
     site = add("site", "serve:site", "write the site as a folder of static files")
     site.add_argument("--out", required=True, metavar="DIR")
-    site.add_argument("--model", action="append", metavar="M", help="include this model; repeatable")
+    carried = site.add_mutually_exclusive_group()
+    carried.add_argument("--model", action="append", metavar="M", help=f"include this model ({DEFAULT}); repeatable")
+    carried.add_argument("--no-model", action="store_true", help="include none")
+    site.add_argument("--force", action="store_true", help="also into a folder that holds other files")
 
     sizes = add("sizes", "sizes:sizes", "what a first visit downloads beside the model, part by part")
     sizes.add_argument("--json", action="store_true")
@@ -112,7 +140,7 @@ def _parser() -> argparse.ArgumentParser:
     visits.add_argument("--json", action="store_true")
 
     models = add("models", "models:models", "known models, or a description of a model file")
-    models.add_argument("--inspect", metavar="FILE")
+    models.add_argument("--inspect", metavar="MODEL", help="a GGUF file, or the short name of a known model")
     models.add_argument("--context", type=_positive, default=4096, metavar="N", help="of the memory estimate")
     models.add_argument("--json", action="store_true")
 

@@ -3,11 +3,11 @@
 import asyncio
 import json
 from argparse import Namespace
-from pathlib import Path
 
 from pyweb.cli import model_files
 from pyweb.cli.console import Progress, size_text
-from pyweb.errors import UnknownModelError
+from pyweb.cli.runner import local_model
+from pyweb.errors import UsageError
 from pyweb.storage import registry
 
 __all__ = ["fetch", "models"]
@@ -45,9 +45,11 @@ def _inspect(options: Namespace) -> None:
     from pyweb.weights.gguf import read_gguf
     from pyweb.weights.inspect import format_description
 
-    path = Path(options.inspect).expanduser()
-    if not path.is_file():
-        raise UnknownModelError(f"There is no model file {path}.")
+    progress = Progress()
+    path = local_model(options.inspect, progress)
+    progress.finish()
+    if path is None:
+        raise UsageError("`pyweb models --inspect` reads files, not URLs.", "Download the model first.")
     with path.open("rb") as file:
 
         async def read(offset: int, length: int) -> bytes:

@@ -58,6 +58,8 @@ def local_model(name: str, progress: Progress) -> Path | None:
     path = Path(name).expanduser()
     if path.is_file():
         return path
+    if path.is_dir() and name.lower() not in registry.MODELS:
+        raise UnknownModelError(f"{name} is a folder.", "Name a model file in it.")
     if path.suffix == ".gguf" or len(path.parts) > 1:
         raise UnknownModelError(f"There is no model file {name}.")
     return model_files.fetch(registry.find(name), progress)
@@ -118,7 +120,7 @@ def _run(model, load, method, params, machine: Machine, on_event: OnEvent, page:
         profile = stack.enter_context(browser_profile(machine.fresh))
         server = stack.enter_context(LocalServer(layout.resolve, machine.port, job))
         if server.port != machine.port:
-            note(f"Port {machine.port} is taken: using {server.port}, whose model cache is its own.")
+            note(f"Port {machine.port} is taken: using {server.port}, where the browser stores the model again.")
         switches = browsers.flags(machine.adapter, machine.checks)
         browser = stack.enter_context(browsers.Browser(profile, switches))
         if address:

@@ -32,11 +32,19 @@ def serve(options: Namespace) -> None:
         server.wait()
 
 
+def _holds_something_else(folder: Path) -> bool:
+    """Whether a folder is neither empty nor an earlier site."""
+    earlier = (folder / "js_bridge" / "client.js").is_file() and (folder / "runtime").is_dir()
+    return folder.is_dir() and not earlier and any(folder.iterdir())
+
+
 def site(options: Namespace) -> None:
     """Writes the site as a folder of static files."""
     target = Path(options.out)
     if target.exists() and not target.is_dir():
         raise UsageError(f"{target} is not a folder.")
-    _layout(options.model or []).write(target)
+    if not options.force and _holds_something_else(target):
+        raise UsageError(f"The folder {target} holds other files.", "Choose an empty folder, or add --force.")
+    _layout([] if options.no_model else options.model or [DEFAULT]).write(target)
     print(table(first_visit()))
     note(f"The site is in {target}: any web server can serve it.")

@@ -20,6 +20,7 @@ __all__ = ["DEFAULT_PORT", "Job", "LocalServer", "Resolve"]
 
 DEFAULT_PORT = 8765
 PORTS_TRIED = 50
+LAST_PORT = 65535
 
 # A Python installation's own table may be overruled by the system's; these must be right.
 TYPES = {
@@ -118,12 +119,12 @@ class _Server(ThreadingHTTPServer):
 
 
 def _bind(handler, port: int) -> _Server:
-    for candidate in range(port, port + PORTS_TRIED) if port else [0]:
+    last = min(port + PORTS_TRIED - 1, LAST_PORT)
+    for candidate in range(port, last + 1) if port else [0]:
         try:
             return _Server(("127.0.0.1", candidate), handler)
         except OSError:
             continue
-    last = port + PORTS_TRIED - 1
     raise SetupError(f"None of the ports {port} to {last} is free.", "Name one with --port.")
 
 

@@ -5,6 +5,7 @@ import re
 import threading
 import time
 import urllib.parse
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -20,6 +21,9 @@ LOAD_SECONDS = 30
 QUIET_SECONDS = 0.5
 QUIET_LIMIT_SECONDS = 10
 
+# What the MIME Sniffing standard calls binary data bytes; no text in a legacy encoding has many of them.
+BINARY = bytes({*range(0x20)} - {*b"\t\n\f\r\x1b"})
+
 MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
 
@@ -32,14 +36,18 @@ def read_page(path: Path) -> bytes:
     """A local page's bytes, unpacked where the name ends in `.gz`.
 
     Raises:
-        UsageError: there is no such file, or it can't be read.
+        UsageError: there is no such file, it can't be read, or it is binary.
     """
     try:
         data = path.read_bytes()
-        return gzip.decompress(data) if path.suffix == ".gz" else data
-    except (OSError, EOFError) as error:
+        data = gzip.decompress(data) if path.suffix == ".gz" else data
+    except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"The page {path} can't be read: {reason}.", "Give a file or a URL.") from error
+    # A browser overlooks a stray one, and UTF-16 has them in every other place.
+    if not data.startswith(MARKS) and len(data) - len(data.translate(None, BINARY)) > len(data) / 100:
+        raise UsageError(f"The file {path} is no HTML.", "Give a web page.")
+    return data
 
 
 @contextmanager
