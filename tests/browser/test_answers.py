@@ -17,8 +17,9 @@ return [...new Set(window.progress.map((p) => p.stage))];
 
 BOTH_MODES = """
 const pieces = [];
-const greedy = await assistant.ask(args.question, { ...args, mode: 'greedy' });
-const loop = await assistant.ask(args.question, { ...args, mode: 'loop', window: 4, onText: (t) => pieces.push(t) });
+const { question, ...options } = args;
+const greedy = await assistant.ask(question, { ...options, mode: 'greedy' });
+const loop = await assistant.ask(question, { ...options, mode: 'loop', window: 4, onText: (t) => pieces.push(t) });
 return { greedy, loop, pieces };
 """
 
