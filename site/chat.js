@@ -9,6 +9,8 @@ import { complain, element, inWords, isStop, Meter, swap } from './widgets.js';
 
 const INDEX = new URL('./models/index.json', import.meta.url).href;
 
+const URL_HINT = 'The server must allow this site (CORS); byte ranges let a broken download resume.';
+
 const OTHERS = [
   ['url', 'From a URL'],
   ['file', 'A file on this device'],
@@ -103,7 +105,8 @@ class ChatPage {
     file.required = model.value === 'file';
     const chosen = model.value === 'file' ? file.files[0] : this.#models[model.value];
     const { size, source, licence } = chosen ?? {};
-    about.textContent = [size && inWords(size), source, licence].filter(Boolean).join(' · ');
+    const known = [size && inWords(size), source, licence].filter(Boolean).join(' · ');
+    about.textContent = model.value === 'url' ? URL_HINT : known;
   }
 
   /** What is chosen, as `Assistant.load` takes it. */
@@ -142,13 +145,14 @@ class ChatPage {
 
   /** Begins to talk with the model that was loaded. */
   #enter(chosen) {
-    const { choice, loaded, name, facts: list, forget, talk } = this.#view;
+    const { choice, loaded, settings, name, facts: list, forget, talk } = this.#view;
     const { notes, warning } = this.#assistant.loaded;
     const { model, memory } = chosen;
     name.textContent = model.name ?? model.split('/').at(-1);
     list.replaceChildren(...facts(this.#assistant.loaded).map((fact) => element('li', {}, fact)));
     choice.hidden = true;
     loaded.hidden = false;
+    settings.open = false; // the conversation begins below
     forget.hidden = memory === 'off';
     const hooks = {
       begin: (handlers) => this.#begin(chosen, handlers),

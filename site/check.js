@@ -4,32 +4,38 @@
  *   kv       storage of keys and values: f16, f32 (f16)
  *   memory   what drafts may be copied from: off, conversation, origin (off)
  *   widths   comma list to compare with width 1 (2,4,8,16,32); empty: none
- *   prompts  URL of JSON lines {id, instruction, page}: each is answered in every mode
+ *   prompts  URL of JSON lines {id, instruction, page}: each is answered in every mode (three short ones of the page's
+ *            own); empty: none
  *   first, count   which of them, so that a run can go on where another ended (0, all)
  *   modes    comma list; the ids of all must equal the first's (greedy,loop)
  *   follow_ups   further questions of each conversation; the first mode prefills each prompt whole, the others reuse (0)
  *   seeds    comma list: the first `sampled` prompts are answered again with each seed, at temperature 0.8, top_p 0.95
  *   sampled  how many (0)
- *   tokens   tokens of a reply (64)
+ *   tokens   tokens of a reply (64; 12 for the three short prompts)
  *   text, text_tokens   URL of a text and a comma list of token counts: its perplexity
  *   drafting   1: what drafting adds to a step, by the memory's size
  *   report   URL that gets the result by POST
  */
 import { Assistant } from './js_bridge/client.js';
+import { complain, element, Meter } from './widgets.js';
+
+const SHORT_TOKENS = 12;
+const SHORT_PROMPTS = [
+  { id: 'lamp', instruction: 'Who lit the lamp?', page: 'Every evening the keeper climbed up and lit the lamp.' },
+  { id: 'colours', instruction: 'Repeat the list.', page: 'red, green, blue, red, green, blue, red, green, blue' },
+  { id: 'boats', instruction: 'How many boats came home?', page: 'Eleven boats left in the storm. All came home.' },
+];
 
 const FOLLOW_UPS = ['Say more about that.', 'And in one sentence?', 'Why?'];
 const query = new URLSearchParams(location.search);
 const list = (name, otherwise) => (query.get(name) ?? otherwise).split(',').filter(Boolean);
 const result = { userAgent: navigator.userAgent, prompts: [], perplexity: [] };
-
-function status(text) {
-  document.getElementById('status').textContent = text;
-}
+const part = (id) => document.getElementById(id);
+const meter = new Meter();
 
 function row(what, value) {
-  const line = document.getElementById('rows').insertRow();
-  line.insertCell().textContent = what;
-  line.insertCell().textContent = value;
+  const label = what[0].toUpperCase() + what.slice(1);
+  part('rows').append(element('tr', {}, element('th', { scope: 'row' }, label), element('td', {}, value)));
 }
 
 const median = (numbers) => [...numbers].sort((a, b) => a - b)[numbers.length >> 1] ?? 0;
@@ -38,9 +44,9 @@ const read = async (url) => (await fetch(url)).text();
 async function compareWidths(assistant) {
   const widths = list('widths', '2,4,8,16,32').map(Number);
   if (!widths.length) return;
-  status('Comparing widths…');
+  meter.say('Comparing widths');
   result.check = await assistant.check(widths);
-  for (const [width, equal] of Object.entries(result.check.equal)) row(`width ${width} against 1`, equal ? 'equal' : 'DIFFERENT');
+  for (const [width, equal] of Object.entries(result.check.equal)) row(`Width ${width} against 1`, equal ? 'equal' : 'DIFFERENT');
 }
 
 /** Milliseconds a token after the first window, and tokens a step. */
@@ -50,7 +56,8 @@ function pace({ times, reply_ids: ids, records, tokens_per_second: rate }) {
 
 /** One prompt in every mode; whether all gave the same ids. */
 async function compareModes(assistant, modes, { id, instruction, page }, sampling) {
-  const options = { maxTokens: Number(query.get('tokens') ?? 64), sampling };
+  const maxTokens = Number(query.get('tokens') ?? (query.has('prompts') ? 64 : SHORT_TOKENS));
+  const options = { maxTokens, sampling };
   const replies = {};
   const ids = {};
   for (const mode of modes) {
@@ -72,15 +79,21 @@ async function compareModes(assistant, modes, { id, instruction, page }, samplin
   return seen;
 }
 
+/** The prompts that the query names, or the short ones. */
+async function readPrompts() {
+  if (!query.has('prompts')) return SHORT_PROMPTS;
+  return (await read(query.get('prompts'))).split('\n').filter(Boolean).map((line) => JSON.parse(line));
+}
+
 async function comparePrompts(assistant) {
-  if (!query.has('prompts')) return;
-  const all = (await read(query.get('prompts'))).split('\n').filter(Boolean).map((line) => JSON.parse(line));
+  if (query.get('prompts') === '') return;
+  const all = await readPrompts();
   const first = Number(query.get('first') ?? 0);
   const prompts = all.slice(first, first + Number(query.get('count') ?? all.length));
   const modes = list('modes', 'greedy,loop');
   const paces = [];
   for (const [number, prompt] of prompts.entries()) {
-    status(`Prompt ${number + 1} of ${prompts.length}…`);
+    meter.say('Comparing modes', `prompt ${number + 1} of ${prompts.length}`);
     paces.push(await compareModes(assistant, modes, prompt));
   }
   summarise('greedy choice', prompts.length, modes, paces);
@@ -88,7 +101,7 @@ async function comparePrompts(assistant) {
     const drawn = prompts.slice(0, Number(query.get('sampled') ?? 0));
     const sampledPaces = [];
     for (const [number, prompt] of drawn.entries()) {
-      status(`Seed ${seed}, prompt ${number + 1} of ${drawn.length}…`);
+      meter.say('Comparing modes', `seed ${seed}, prompt ${number + 1} of ${drawn.length}`);
       sampledPaces.push(await compareModes(assistant, modes, prompt, { temperature: 0.8, top_p: 0.95, seed }));
     }
     summarise(`seed ${seed}`, drawn.length, modes, sampledPaces);
@@ -113,46 +126,60 @@ async function measurePerplexity(assistant) {
   if (!query.has('text')) return;
   const text = await read(query.get('text'));
   for (const tokens of list('text_tokens', '256')) {
-    status(`Perplexity of ${tokens} tokens…`);
+    meter.say('Measuring perplexity', `${tokens} tokens`);
     const { perplexity } = await assistant.perplexity(text, Number(tokens));
     result.perplexity.push({ tokens: Number(tokens), perplexity });
-    row(`perplexity, ${tokens} tokens`, perplexity.toFixed(3));
+    row(`Perplexity, ${tokens} tokens`, perplexity.toFixed(3));
   }
 }
 
 async function calibrate(assistant) {
-  status('Calibrating…');
+  meter.say('Calibrating');
   const start = performance.now();
   result.calibration = await assistant.recalibrate();
   result.calibrated = (performance.now() - start) / 1000;
-  row('calibration, seconds', result.calibrated.toFixed(2));
+  row('Calibrated after', `${result.calibrated.toFixed(2)} s`);
   const costs = Object.entries(result.calibration.costs);
-  row('milliseconds a step by width', costs.map(([width, cost]) => `${width}: ${cost.toFixed(2)}`).join(', '));
-  row('window', result.calibration.window);
+  row('Milliseconds a step by width', costs.map(([width, cost]) => `${width}: ${cost.toFixed(2)}`).join(', '));
+  row('Window', result.calibration.window);
 }
 
 async function run() {
-  const onProgress = ({ stage, done, total }) => status(`${stage} ${done} of ${total}`);
+  const onProgress = (progress) => meter.show(progress);
+  onProgress({ stage: 'runtime' });
   const start = performance.now();
   const model = query.get('model') ?? 'smollm2-135m-instruct';
   const assistant = await Assistant.load({ model, memory: query.get('memory') ?? 'off', kv: query.get('kv') ?? 'f16', onProgress });
   result.ready = (performance.now() - start) / 1000;
-  row('ready after, seconds', result.ready.toFixed(2));
+  row('Ready after', `${result.ready.toFixed(2)} s`);
   await compareWidths(assistant);
   await measurePerplexity(assistant);
   if (list('modes', '').includes('adaptive')) await calibrate(assistant);
   if (query.get('drafting')) {
     result.drafting = await assistant.request('draft_costs', {});
-    row('drafting, ms a step by tokens of memory', JSON.stringify(result.drafting));
+    row('Drafting, ms a step by tokens of memory', JSON.stringify(result.drafting));
   }
   await comparePrompts(assistant);
-  status('Done.');
 }
 
+/** What all comparisons together say. */
+function verdict() {
+  const widths = Object.entries(result.check?.equal ?? {});
+  if (!widths.length && !result.prompts.length) return 'Nothing was compared.';
+  const differing = [
+    ...widths.filter(([, equal]) => !equal).map(([width]) => `width ${width}`),
+    ...result.prompts.flatMap(({ id, different }) => different.map((mode) => `${mode} on prompt ${id}`)),
+  ];
+  return differing.length ? `DIFFERENT: ${differing.join(', ')}.` : 'All equal.';
+}
+
+part('progress').replaceWith(meter.element);
 try {
   await run();
+  part('verdict').textContent = verdict();
 } catch (error) {
   result.error = `${error.name}: ${error.message}`;
-  status(`${result.error} ${error.remedy ?? ''}`);
+  complain(part('alert'), error, () => location.reload());
 }
+meter.hide();
 if (query.has('report')) await fetch(query.get('report'), { method: 'POST', body: JSON.stringify(result) });

@@ -4,8 +4,10 @@
  *   <script type="module" src="panel.js" data-model="smollm2-135m-instruct" data-context="4096"></script>
  *
  * `data-model` is a short name out of `models/index.json` or the URL of a GGUF file, `data-context` the tokens of
- * context; both may be left out. Nothing is downloaded before the visitor asks. The panel stands in a shadow root
- * below an element with `data-pyweb`, which the snapshot of the page leaves out.
+ * context, `data-theme` the panel's looks: `light`, `system` (light or dark as the visitor's system is) or `auto`:
+ * `system` where the page declares a dark `color-scheme`, `light` elsewhere. All may be left out. Nothing is downloaded
+ * before the visitor asks. The panel stands in a shadow root below an element with `data-pyweb`, which the snapshot of
+ * the page leaves out.
  */
 import { Conversation } from './conversation.js';
 import { Assistant } from './js_bridge/client.js';
@@ -20,14 +22,23 @@ const MAX_SELECTION = 20_000;
  * @param {object} [options]
  * @param {string} [options.model] short name or URL
  * @param {number} [options.context] tokens of context
+ * @param {string} [options.theme] `light`, `system` or `auto`
  * @param {typeof Assistant.load} [options.load] how an assistant is made
  * @returns {HTMLElement} the panel's host; removing it removes the panel
  */
-export function attachPanel({ model = DEFAULT_MODEL, context, load = Assistant.load } = {}) {
-  const host = element('div', { 'data-pyweb': '' });
+export function attachPanel({ model = DEFAULT_MODEL, context, theme = 'auto', load = Assistant.load } = {}) {
+  const looks = theme === 'auto' ? pageTheme() : theme;
+  const host = element('div', { 'data-pyweb': '', 'data-theme': looks });
   new Panel(host, model.split('/').at(-1), (handlers) => load({ model, context, ...handlers }));
   document.body.append(host);
   return host;
+}
+
+/** What the page declares: its root's scheme, or the meta element's where the root has none. */
+function pageTheme() {
+  const declared = getComputedStyle(document.documentElement).colorScheme;
+  const meta = document.querySelector('meta[name="color-scheme" i]')?.content ?? '';
+  return /\bdark\b/i.test(declared === 'normal' ? meta : declared) ? 'system' : 'light';
 }
 
 /** What is selected on the page, but for what is selected in a form field. */
@@ -128,6 +139,6 @@ class Panel {
 
 const tag = [...document.scripts].find(({ src }) => src === import.meta.url);
 if (tag) {
-  const { model, context } = tag.dataset;
-  attachPanel({ model, context: context ? Number(context) : undefined });
+  const { model, context, theme } = tag.dataset;
+  attachPanel({ model, context: context ? Number(context) : undefined, theme });
 }

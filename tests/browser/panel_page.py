@@ -9,7 +9,8 @@ from selenium.webdriver.support.ui import WebDriverWait
 STUB = Path(__file__).with_name("stub_load.js").read_text()
 
 ATTACH = """
-const [base, options, done] = arguments;
+const [base, { scheme, ...options }, done] = arguments;
+if (scheme) document.documentElement.style.colorScheme = scheme;
 document.querySelector('[data-pyweb]').remove();
 import(base + 'panel.js').then(({ attachPanel }) => {
   attachPanel({ ...options, load: options.load === null ? undefined : window.stubLoad });
@@ -19,7 +20,7 @@ import(base + 'panel.js').then(({ attachPanel }) => {
 
 
 class Panel:
-    """The panel with a stub in the worker's place, unless the option `load` is None."""
+    """The panel with a stub in the worker's place, unless the option `load` is None, on a page of a colour scheme."""
 
     def __init__(self, browser, site: str, **options):
         self.browser = browser

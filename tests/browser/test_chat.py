@@ -150,6 +150,8 @@ def test_settings_go_with_the_questions(page):
     page.part("#context").send_keys("2048")
     page.part("#system").send_keys("Be brief.")
     page.load()
+    assert not page.part("#system").is_displayed(), "the settings make room for the conversation"
+    page.part("#settings summary").click()
     assert not page.part("#memory").is_enabled()
     assert page.calls()["load"][0]["context"] == 2048
     assert page.calls()["load"][0]["memory"] == "origin"
@@ -186,6 +188,7 @@ def test_memory_can_be_forgotten_where_there_is_one(page):
 
 def test_a_load_shows_how_far_it_is_and_can_be_cancelled(browser, site):
     page = ChatPage(browser, site, "https://example.org/slow.gguf")
+    assert page.text("#about").startswith("The server must allow this site (CORS)")
     page.part("#load").send_keys(Keys.ENTER)
     page.until(lambda: page.text("#state .figures") == "45.1 of 98.4 MB (45%), about 42 s left")
     assert page.text("#state [role=status]") == "Loading the model"
@@ -241,6 +244,7 @@ def test_a_picked_file_is_loaded_and_talked_with(browser, site):
     assert "24 tokens · " in page.text(".note")
     page.finish("And then?", 60)
     assert "prompt tokens reused" in page.text(".note")
+    page.part("#settings summary").click()
     page.part("#length").clear()
     page.part("#length").send_keys("3000")
     page.part("#question").send_keys("Go on.", Keys.ENTER)

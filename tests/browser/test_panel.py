@@ -258,6 +258,25 @@ def test_keys_typed_in_the_panel_do_not_reach_the_page(panel):
     assert panel.browser.execute_script("return seen") == ["Enter"], "only the key that opened the panel"
 
 
+@pytest.mark.parametrize(
+    ("scheme", "theme", "dark"),
+    [
+        *(("normal", None, False), ("light", None, False), ("light dark", None, True)),
+        *(("normal", "system", True), ("light dark", "light", False)),
+    ],
+)
+def test_the_panel_is_dark_only_where_the_page_can_be(browser, site, scheme, theme, dark):
+    media = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    try:
+        panel = Panel(browser, site, scheme=scheme, **({"theme": theme} if theme else {}))
+        panel.open()
+        ground = panel.part("dialog").value_of_css_property("background-color")
+        assert ground == ("rgba(16, 22, 28, 1)" if dark else "rgba(251, 252, 253, 1)")
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
 @pytest.mark.parametrize("page", ["index.html", "demo/article.html"])
 def test_a_phone_does_not_scroll_sideways(browser, site, page):
     phone = {"width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": True}
