@@ -1,19 +1,135 @@
 // Attention of a node over one chunk of logical positions, for the query heads of one KV head.
 // partial[t][head][chunk] = sum of exp(score - maximum) * value, then (maximum, sum of exp). Masked positions are skipped.
 #% if LANES > 1
-// One workgroup a (KV head, chunk, node), one thread a position; sums run over positions in rising order.
+// One workgroup a (KV head, chunk, node): DOTTERS threads share the dot products of a position with all query heads, then
+// a thread a (head, position) adds them up and weighs, then one a (head, four) sums over the positions in rising order.
 #% else
 // Barrier-free: one thread a (KV head, chunk, node).
 #% endif
 #% include "include/control.wgsl"
 #% include "include/attention.wgsl"
-const FOURS = HALF / 4u;                  // a head is read four pairs at a time
+const EIGHTS = HALF / 4u;                 // a key is read in eights
 @group(0) @binding(0) var<uniform> control: Control;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;
+#% if LANES > 1
+@group(0) @binding(2) var<storage, read> kv: array<${"vec2<u32>" if KV_F16 else "vec4<f32>"}>;
+#% else
 @group(0) @binding(2) var<storage, read> kv: array<${"vec4<u32>" if KV_F16 else "vec4<f32>"}>;
+#% endif
 @group(0) @binding(3) var<storage, read> order: array<u32>;
-@group(0) @binding(4) var<storage, read_write> partial: array<vec2<f32>>;
+@group(0) @binding(4) var<storage, read_write> partial: array<vec4<f32>>;
 
+fn slot_of(position: u32, mask: u32) -> u32 {
+  if (position < control.length) { return order[position]; }
+  return order[control.length + ancestor(mask, position - control.length)];
+}
+
+#% if LANES > 1
+#% set GROUP = HEADS // KV_HEADS
+#% set ALL_FOURS = HEAD_SIZE // 4
+#% set DOTTERS = [ALL_FOURS, 8 if GROUP <= 8 else 4, 2 if ALL_FOURS % 4 else 4 if ALL_FOURS % 8 else 8] | min
+#% set PLACES = THREADS // DOTTERS
+#% set ROUNDS = (CHUNK + PLACES - 1) // PLACES
+const THREADS = ${THREADS}u;
+const DOTTERS = ${DOTTERS}u;
+const PLACES = THREADS / DOTTERS;         // positions whose dot products are under way side by side
+var<workgroup> rows: array<u32, ${CHUNK}>;                          // of keys, by position
+var<workgroup> dots: array<f32, ${GROUP * CHUNK * (DOTTERS + 1)}>;  // [head][position][dotter], one to spare: banks
+var<workgroup> scores: array<vec4<f32>, ${GROUP * CHUNK // 4}>;
+var<workgroup> maxima: array<f32, ${GROUP}>;
+var<workgroup> weights: array<vec4<f32>, ${GROUP * CHUNK // 4}>;
+
+fn four(at: u32) -> vec4<f32> {
+#% if KV_F16
+  let words = kv[at];
+  return vec4<f32>(unpack2x16float(words.x), unpack2x16float(words.y));
+#% else
+  return kv[at];
+#% endif
+}
+
+@compute @workgroup_size(${THREADS})
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+  let kv_head = group.x;
+  let chunk = group.y;
+  let t = group.z;
+  let node = control.nodes[t];
+  let last = control.length + node.z;
+  if (control.flags != 0u || t >= control.valid || chunk * CHUNK > last) { return; }
+  let visible = min(CHUNK, last + 1u - chunk * CHUNK);
+  // Positions beyond the last are read at the last and get no weight.
+  if (thread < CHUNK) { rows[thread] = kv_head * SLOTS + slot_of(min(chunk * CHUNK + thread, last), node.w); }
+  workgroupBarrier();
+  let query = (t * HEADS + kv_head * GROUP) * FOURS;
+  let dotter = thread % DOTTERS;
+  let place = thread / DOTTERS;
+#% for round in range(ROUNDS)
+  let key_${round} = rows[min(place + ${round}u * PLACES, CHUNK - 1u)] * FOURS;
+#% for g in range(GROUP)
+  var dot_${round}_${g} = 0.0;
+#% endfor
+#% endfor
+#% for piece in range(ALL_FOURS // DOTTERS)
+#% for round in range(ROUNDS)
+  let k_${piece}_${round} = four(key_${round} + dotter + ${piece * DOTTERS}u);
+#% endfor
+#% for g in range(GROUP)
+  {
+    let part = q[query + ${g}u * FOURS + dotter + ${piece * DOTTERS}u];
+#% for round in range(ROUNDS)
+    dot_${round}_${g} = fma(part.x, k_${piece}_${round}.x, dot_${round}_${g});
+    dot_${round}_${g} = fma(part.y, k_${piece}_${round}.y, dot_${round}_${g});
+    dot_${round}_${g} = fma(part.z, k_${piece}_${round}.z, dot_${round}_${g});
+    dot_${round}_${g} = fma(part.w, k_${piece}_${round}.w, dot_${round}_${g});
+#% endfor
+  }
+#% endfor
+#% endfor
+#% for round in range(ROUNDS)
+#% for g in range(GROUP)
+  if (place + ${round}u * PLACES < CHUNK) {
+    dots[(${g}u * CHUNK + place + ${round}u * PLACES) * (DOTTERS + 1u) + dotter] = dot_${round}_${g};
+  }
+#% endfor
+#% endfor
+  workgroupBarrier();
+  for (var i = thread; i < GROUP * CHUNK; i += THREADS) {
+    var score = 0.0;
+    for (var j = 0u; j < DOTTERS; j++) { score += dots[i * (DOTTERS + 1u) + j]; }
+    scores[i / 4u][i % 4u] = select(-3.0e38, score * ${SCALE}, i % CHUNK < visible);
+  }
+  workgroupBarrier();
+  for (var i = thread; i < GROUP * CHUNK; i += THREADS) {
+    let first = i / CHUNK * (CHUNK / 4u);
+    var most = scores[first];
+    for (var p = 1u; p < CHUNK / 4u; p++) { most = max(most, scores[first + p]); }
+    let largest = max(max(most.x, most.y), max(most.z, most.w));
+    weights[i / 4u][i % 4u] = select(0.0, exp(scores[i / 4u][i % 4u] - largest), i % CHUNK < visible);
+    if (i % CHUNK == 0u) { maxima[i / CHUNK] = largest; }
+  }
+  workgroupBarrier();
+  for (var i = thread; i < GROUP * FOURS; i += THREADS) {
+    let g = i / FOURS;
+    var sum = vec4<f32>(0.0);
+    var total = 0.0;
+    for (var p = 0u; p < CHUNK; p += 8u) {
+#% for u in range(8)
+      let value_${u} = four((KV_HEADS * SLOTS + rows[p + ${u}u]) * FOURS + i % FOURS);
+#% endfor
+#% for u in range(2)
+      let weight_${u} = weights[(g * CHUNK + p) / 4u + ${u}u];
+#% for v in range(4)
+      sum = fma(vec4<f32>(weight_${u}[${v}]), value_${4 * u + v}, sum);
+#% endfor
+      total += (weight_${u}.x + weight_${u}.y) + (weight_${u}.z + weight_${u}.w);
+#% endfor
+    }
+    let at = ((t * HEADS + kv_head * GROUP + g) * CHUNKS + chunk) * PARTIAL;
+    partial[at + i % FOURS] = sum;
+    if (i % FOURS == 0u) { partial[at + FOURS] = vec4<f32>(maxima[g], total, 0.0, 0.0); }
+  }
+}
+#% else
 struct Four {
   a: vec4<f32>,
   b: vec4<f32>,
@@ -29,21 +145,16 @@ fn four(at: u32) -> Four {
 #% endif
 }
 
-fn slot_of(position: u32, mask: u32) -> u32 {
-  if (position < control.length) { return order[position]; }
-  return order[control.length + ancestor(mask, position - control.length)];
-}
-
 // Scores of the key at `row` for all query heads of the group.
 fn score(query: u32, row: u32) -> array<f32, ${HEADS // KV_HEADS}> {
 #% for g in range(HEADS // KV_HEADS)
   var sum_${g} = vec4<f32>(0.0);
 #% endfor
-  for (var i = 0u; i < FOURS; i++) {
-    let key = four(row * FOURS + i);
+  for (var i = 0u; i < EIGHTS; i++) {
+    let key = four(row * EIGHTS + i);
 #% for g in range(HEADS // KV_HEADS)
-    sum_${g} = fma(q[query + ${g}u * FOURS * 2u + i * 2u], key.a, sum_${g});
-    sum_${g} = fma(q[query + ${g}u * FOURS * 2u + i * 2u + 1u], key.b, sum_${g});
+    sum_${g} = fma(q[query + ${g}u * EIGHTS * 2u + i * 2u], key.a, sum_${g});
+    sum_${g} = fma(q[query + ${g}u * EIGHTS * 2u + i * 2u + 1u], key.b, sum_${g});
 #% endfor
   }
   var out: array<f32, ${HEADS // KV_HEADS}>;
@@ -53,59 +164,6 @@ fn score(query: u32, row: u32) -> array<f32, ${HEADS // KV_HEADS}> {
   return out;
 }
 
-#% if LANES > 1
-var<workgroup> weights: array<f32, ${HEADS // KV_HEADS * CHUNK}>;
-var<workgroup> values_at: array<u32, ${CHUNK}>;
-
-@compute @workgroup_size(${CHUNK})
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-  let kv_head = group.x;
-  let chunk = group.y;
-  let t = group.z;
-  let node = control.nodes[t];
-  let last = control.length + node.z;
-  if (control.flags != 0u || t >= control.valid || chunk * CHUNK > last) { return; }
-  let visible = min(CHUNK, last + 1u - chunk * CHUNK);
-  let row = kv_head * SLOTS + slot_of(min(chunk * CHUNK + thread, last), node.w);
-  values_at[thread] = (KV_HEADS * SLOTS + row) * FOURS;
-  let scores = score((t * HEADS + kv_head * GROUP) * FOURS * 2u, row);
-  for (var g = 0u; g < GROUP; g++) { weights[g * CHUNK + thread] = scores[g]; }
-  workgroupBarrier();
-  for (var stride = CHUNK / 2u; stride > 0u; stride /= 2u) {
-    if (thread < stride) {
-      for (var g = 0u; g < GROUP; g++) {
-        let at = g * CHUNK + thread;
-        weights[at] = max(weights[at], weights[at + stride]);
-      }
-    }
-    workgroupBarrier();
-  }
-  var largest: array<f32, ${HEADS // KV_HEADS}>;
-  for (var g = 0u; g < GROUP; g++) { largest[g] = weights[g * CHUNK]; }
-  workgroupBarrier();
-  for (var g = 0u; g < GROUP; g++) { weights[g * CHUNK + thread] = exp(scores[g] - largest[g]); }
-  workgroupBarrier();
-  for (var index = thread; index < GROUP * FOURS; index += CHUNK) {
-    let g = index / FOURS;
-    let i = index % FOURS;
-    var sum = Four(vec4<f32>(0.0), vec4<f32>(0.0));
-    var total = 0.0;
-    for (var p = 0u; p < visible; p++) {
-      let weight = weights[g * CHUNK + p];
-      let value = four(values_at[p] + i);
-      sum.a = fma(vec4<f32>(weight), value.a, sum.a);
-      sum.b = fma(vec4<f32>(weight), value.b, sum.b);
-      total += weight;
-    }
-    let at = ((t * HEADS + kv_head * GROUP + g) * CHUNKS + chunk) * PARTIAL;
-    partial[at + i * 4u] = sum.a.xy;
-    partial[at + i * 4u + 1u] = sum.a.zw;
-    partial[at + i * 4u + 2u] = sum.b.xy;
-    partial[at + i * 4u + 3u] = sum.b.zw;
-    if (i == 0u) { partial[at + HALF] = vec2<f32>(largest[g], total); }
-  }
-}
-#% else
 @compute @workgroup_size(${THREADS})
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   let kv_head = id.x % KV_HEADS;
@@ -123,7 +181,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
 #% endfor
   for (var p = 0u; p < visible; p++) {
     rows[p] = kv_head * SLOTS + slot_of(chunk * CHUNK + p, node.w);
-    scores[p] = score((t * HEADS + kv_head * GROUP) * FOURS * 2u, rows[p]);
+    scores[p] = score((t * HEADS + kv_head * GROUP) * EIGHTS * 2u, rows[p]);
 #% for g in range(HEADS // KV_HEADS)
     largest_${g} = max(largest_${g}, scores[p][${g}]);
 #% endfor
@@ -135,28 +193,26 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
 #% endfor
   }
   let first = (t * HEADS + kv_head * GROUP) * CHUNKS + chunk;
-  for (var i = 0u; i < FOURS; i++) {
+  for (var i = 0u; i < EIGHTS; i++) {
 #% for g in range(HEADS // KV_HEADS)
     var a_${g} = vec4<f32>(0.0);
     var b_${g} = vec4<f32>(0.0);
 #% endfor
     for (var p = 0u; p < visible; p++) {
-      let value = four((KV_HEADS * SLOTS + rows[p]) * FOURS + i);
+      let value = four((KV_HEADS * SLOTS + rows[p]) * EIGHTS + i);
 #% for g in range(HEADS // KV_HEADS)
       a_${g} = fma(vec4<f32>(scores[p][${g}]), value.a, a_${g});
       b_${g} = fma(vec4<f32>(scores[p][${g}]), value.b, b_${g});
 #% endfor
     }
 #% for g in range(HEADS // KV_HEADS)
-    let at_${g} = (first + ${g}u * CHUNKS) * PARTIAL + i * 4u;
-    partial[at_${g}] = a_${g}.xy;
-    partial[at_${g} + 1u] = a_${g}.zw;
-    partial[at_${g} + 2u] = b_${g}.xy;
-    partial[at_${g} + 3u] = b_${g}.zw;
+    let at_${g} = (first + ${g}u * CHUNKS) * PARTIAL + i * 2u;
+    partial[at_${g}] = a_${g};
+    partial[at_${g} + 1u] = b_${g};
 #% endfor
   }
 #% for g in range(HEADS // KV_HEADS)
-  partial[(first + ${g}u * CHUNKS) * PARTIAL + HALF] = vec2<f32>(largest_${g}, total_${g});
+  partial[(first + ${g}u * CHUNKS) * PARTIAL + FOURS] = vec4<f32>(largest_${g}, total_${g}, 0.0, 0.0);
 #% endfor
 }
 #% endif

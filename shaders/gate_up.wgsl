@@ -1,54 +1,68 @@
 // Gated feed-forward, first half: h = silu(gate) * up. The matrix, or a range of it, holds COUNT rows of gate and then the
 // same rows of up: those from FIRST on, of M.
 #% if LANES > 1
-// A workgroup handles one block of 32 outputs for a tile of TOKENS nodes and quantizes it: out is the activation of `down`.
+// A workgroup handles one block of 32 outputs for a tile of TOKENS nodes, in rounds of ROWS / 2 outputs for each group of
+// lanes, and quantizes it: out is the activation of `down`.
 #% else
 // Barrier-free: one thread an output, f32 values out; `quantize` follows.
 #% endif
-#% from "include/product.wgsl" import bindings, accumulate, reduce, reduced with context
+#% from "include/product.wgsl" import bindings, entry, accumulate, reduce, finished, OWNED with context
+#% if SUBGROUPS
+enable subgroups;
+#% endif
 #% include "include/control.wgsl"
 #% include "include/quantize.wgsl"
+#% if LANES > 1
+#% include "include/quantize_shared.wgsl"
+#% endif
 const M = ${M}u;
 const FIRST = ${FIRST}u;
 const COUNT = ${COUNT}u;
 ${bindings()}
-fn silu(gate: f32, up: f32) -> f32 {
+
+#% if LANES > 1
+@group(0) @binding(4) var<storage, read_write> x_next: array<u32>;
+var<workgroup> values: array<vec4<f32>, ${2 * 8 * TOKENS}>; // by token: gates, then ups
+
+fn silu4(gate: vec4<f32>, up: vec4<f32>) -> vec4<f32> {
   return gate / (1.0 + exp(-gate)) * up;
 }
 
-#% if LANES > 1
-@group(0) @binding(4) var<storage, read_write> out: array<vec4<u32>>;
-const GROUPS = THREADS / LANES;
-var<workgroup> values: array<vec4<f32>, ${8 * TOKENS}>;
-
-@compute @workgroup_size(${THREADS})
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-  let first_token = group.y * TOKENS;
-  if (control.flags != 0u || first_token >= control.valid) { return; }
-  let lane = thread % LANES;
-  for (var start = 0u; start < 32u; start += GROUPS) {
-    let row = start + thread / LANES;
-    let row_0 = group.x * 32u + row;
-    let row_1 = row_0 + COUNT;
+${entry()}
+  for (var start = 0u; start < 32u; start += GROUPS * ${ROWS // 2}u) {
+    let first_row = start + group * ${ROWS // 2}u;
+#% for r in range(ROWS)
+    let row_${r} = workgroup.x * 32u + first_row + ${r // 2}u${" + COUNT" if r % 2 else ""};
+#% endfor
 ${accumulate()}
 ${reduce()}
-    for (var t = lane; t < TOKENS; t += LANES) {
-      values[t * 8u + row / 4u][row % 4u] = silu(${reduced(0)}, ${reduced(1)});
+    if (owner) {
+#% for j in range(OWNED)
+      let row_of_${j} = first_row + (owned_row + ${j}u) / 2u;
+      let place_${j} = owned_token * 16u + (owned_row + ${j}u) % 2u * 8u + row_of_${j} / 4u;
+      values[place_${j}][row_of_${j} % 4u] = ${finished(j)};
+#% endfor
     }
-    workgroupBarrier();
   }
-  for (var t = thread; t < TOKENS && first_token + t < control.valid; t += THREADS) {
-    var block: array<vec4<f32>, 8>;
-    for (var i = 0u; i < 8u; i++) { block[i] = values[t * 8u + i]; }
-    let stored = quantize32(block);
-    let at = ((first_token + t) * (M / 32u) + FIRST / 32u + group.x) * 3u;
-    out[at] = stored.low;
-    out[at + 1u] = stored.high;
-    out[at + 2u] = stored.scale;
+  workgroupBarrier();
+  let t = first_token + thread / 8u;
+  let word = thread % 8u;
+  let writes = thread < QUANTIZERS && t < control.valid;
+  var value = vec4<f32>(0.0);
+  if (writes) { value = silu4(values[thread / 8u * 16u + word], values[thread / 8u * 16u + 8u + word]); }
+  let stored = quantize_shared(thread, value, 0.0);
+  if (writes) {
+    let block = FIRST / 32u + workgroup.x;
+    x_next[word_at(t, M / 32u, block, word)] = stored.word;
+    if (word < 4u) { x_next[word_at(t, M / 32u, block, 8u + word)] = stored.scale[word]; }
   }
 }
 #% else
 @group(0) @binding(4) var<storage, read_write> out: array<f32>;
+
+fn silu(gate: f32, up: f32) -> f32 {
+  return gate / (1.0 + exp(-gate)) * up;
+}
 
 @compute @workgroup_size(${THREADS})
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
@@ -60,7 +74,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
 ${accumulate()}
 #% for t in range(TOKENS)
   if (first_token + ${t}u < control.valid) {
-    out[(first_token + ${t}u) * M + FIRST + id.x] = silu(sum_0_${t}, sum_1_${t});
+    out[(first_token + ${t}u) * M + FIRST + id.x] = silu(sum_${t}_0, sum_${t}_1);
   }
 #% endfor
 }

@@ -15,7 +15,8 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   var mine: array<vec4<f32>, 8>;
   for (var i = 0u; i < 8u; i++) { mine[i] = values[block * 8u + i]; }
   let stored = quantize32(mine);
-  x[block * 3u] = stored.low;
-  x[block * 3u + 1u] = stored.high;
-  x[block * 3u + 2u] = stored.scale;
+  let at = word_at(t, BLOCKS, id.x, 0u) / 4u;
+  x[at] = stored.low;
+  x[at + BLOCKS] = stored.high;
+  x[at + 2u * BLOCKS] = stored.scale;
 }

@@ -13,7 +13,7 @@ from pyweb.plan.dispatch import Binding
 
 __all__ = ["Buffers", "allocate", "identity_order", "rope_table"]
 
-_X_BLOCK = 48  # a block of 32 8-bit activations: 32 bytes of codes, 16 of scale and sum
+_X_BLOCK = 48  # a block of 32 8-bit activations: 32 bytes of codes, 16 of scale, sum and squares
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,7 @@ class Buffers:
     """Bindings by what they hold; sizes are for 32 nodes.
 
     `order` is the permutation of cache slots (shaders/include/attention.wgsl), the identity at first. `control_head` is
-    the part of the control buffer that kernels read as a uniform. `hidden` are the two residuals that layers write in
-    turn, since WebGPU forbids one buffer as read and read-write in a dispatch.
+    the part of the control buffer that kernels read as a uniform. `hidden` is the residual that layers add to.
     """
 
     slots: int
@@ -33,7 +32,7 @@ class Buffers:
     context: Binding
     order: Binding
     rope: Binding
-    hidden: tuple[Binding, Binding]
+    hidden: Binding
     x_hidden: Binding
     x_attention: Binding
     x_feed_forward: Binding
@@ -59,12 +58,13 @@ def _sizes(decoder: Decoder, tuning: Tuning, slots: int) -> dict[str, int]:
         "context": slots * 4,
         "order": slots * 4,
         "rope": slots * decoder.head_size * 4,
+        "hidden": MAX_NODES * decoder.hidden * 4,
         "x_hidden": MAX_NODES * decoder.hidden // 32 * _X_BLOCK,
         "x_attention": MAX_NODES * attention // 32 * _X_BLOCK,
         "x_feed_forward": MAX_NODES * decoder.feed_forward // 32 * _X_BLOCK,
         "feed_forward": MAX_NODES * decoder.feed_forward * 4 if tuning.barrier_free else 4,
         "q": MAX_NODES * attention * 4,
-        "partial": MAX_NODES * decoder.heads * chunks * (decoder.head_size + 2) * 4,
+        "partial": MAX_NODES * decoder.heads * chunks * (decoder.head_size + 4) * 4,
         "logits": MAX_NODES * decoder.vocabulary * 4,
         "best": MAX_NODES * -(-decoder.vocabulary // tuning.choose_segment) * 8,
         "nll": slots * 4,
@@ -81,14 +81,12 @@ async def allocate(device: Device, decoder: Decoder, tuning: Tuning, context: in
     binding = partial(allocate_binding, device)
     sizes = _sizes(decoder, tuning, slots)
     made = {name: await binding(size, name) for name, size in sizes.items()}
-    hidden = MAX_NODES * decoder.hidden * 4
     device.write(made["order"].buffer, 0, identity_order(slots))
     kv = 2 * decoder.kv_heads * slots * decoder.head_size * (2 if kv_f16 else 4)
     return Buffers(
         slots=slots,
         kv_f16=kv_f16,
         control_head=Binding(made["control"].buffer, STATE + 32),
-        hidden=(await binding(hidden, "hidden 0"), await binding(hidden, "hidden 1")),
         kv=tuple([await binding(kv, f"kv {layer}") for layer in range(decoder.layers)]),
         **made,
     )

@@ -1,8 +1,8 @@
 """The dispatches of a decoder's step: forward over N nodes, choice, acceptance; and the chunks of a prefill."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from pyweb.kernels.tuning import Tuning
+from pyweb.kernels.tuning import Cut, Tuning
 from pyweb.models import Decoder
 from pyweb.plan.buffers import Buffers
 from pyweb.plan.control import RECORDS, RING
@@ -10,6 +10,8 @@ from pyweb.plan.dispatch import Binding, Dispatch, Kernel
 from pyweb.plan.weights import PackedMatrix, WeightPlan
 
 __all__ = ["StepPlan"]
+
+_NORM_THREADS = 8  # of the separate norm
 
 
 def _ceil(a: int, b: int) -> int:
@@ -46,11 +48,9 @@ class StepPlan:
         return out
 
     def head(self, width: int) -> list[Dispatch]:
-        """Final norm and logits of all nodes."""
-        b = self.buffers
-        norm = self.weights.vectors[self.decoder.final_norm.name]
-        head = self.weights.matrices["head"]
-        return [self._norm(norm, b.hidden[0], width), *self._product(head, b.x_hidden, b.logits, None, width)]
+        """Logits of all nodes."""
+        b, norm = self.buffers, self.weights.vectors[self.decoder.final_norm.name]
+        return [*self._separate_norm(norm, width), *self._matvec("head", b.x_hidden, b.logits, width)]
 
     def choose(self, width: int) -> list[Dispatch]:
         """Greedy choice of every node and the end of the step."""
@@ -78,63 +78,76 @@ class StepPlan:
 
     def _embed(self, width: int) -> list[Dispatch]:
         b, table = self.buffers, self.weights.matrices["embedding"]
+        fused = not self.tuning.barrier_free
+        values = {"K": table.columns, "QUANTIZE": fused, "QUANTIZERS": 64, **table.layout.numbers}
+        then = (self._norm_before(0), b.x_hidden) if fused else ()
         return [
             Dispatch(
-                Kernel.of("embed", K=table.columns, FIRST=part.first, COUNT=part.rows, **table.layout.numbers),
-                (b.control_head, part.codes, part.scales, b.hidden[0]),
+                Kernel.of("embed", FIRST=part.first, COUNT=part.rows, **values),
+                (b.control_head, part.codes, part.scales, b.hidden, *then),
                 (_ceil(table.columns // 4, 64), width, 1),
             )
             for part in table.slices
         ]
 
+    def _norm_before(self, layer: int) -> Binding:
+        """Weights of the norm before a layer, or before the head."""
+        d = self.decoder
+        vector = d.vectors[layer]["attn_norm"] if layer < d.layers else d.final_norm
+        return self.weights.vectors[vector.name]
+
     def _layer(self, layer: int, width: int, chunks: int) -> list[Dispatch]:
         b, d = self.buffers, self.decoder
-        matrices = {role: self.weights.matrices[matrix.name] for role, matrix in d.matrices[layer].items()}
+        matrices = {role: matrix.name for role, matrix in d.matrices[layer].items()}
         vectors = {role: self.weights.vectors[vector.name] for role, vector in d.vectors[layer].items()}
         return [
-            self._norm(vectors["attn_norm"], b.hidden[0], width),
+            *self._separate_norm(vectors["attn_norm"], width),
             self._qkv(matrices["qkv"], vectors.get("qkv_bias"), b.kv[layer], width),
             *self._attention(b.kv[layer], width, chunks),
-            *self._product(matrices["output"], b.x_attention, b.hidden[1], b.hidden[0], width),
-            self._norm(vectors["ffn_norm"], b.hidden[1], width),
+            *self._residual(matrices["output"], b.x_attention, vectors["ffn_norm"], width),
+            *self._separate_norm(vectors["ffn_norm"], width),
             *self._gate_up(matrices["gate_up"], width),
-            *self._product(matrices["down"], b.x_feed_forward, b.hidden[0], b.hidden[1], width),
+            *self._residual(matrices["down"], b.x_feed_forward, self._norm_before(layer + 1), width),
         ]
 
-    def _norm(self, weight: Binding, hidden: Binding, width: int) -> Dispatch:
-        d, t = self.decoder, self.tuning
-        values = {
-            "K": d.hidden,
-            "EPS": d.norm_eps,
-            "THREADS": t.norm_threads,
-            "LANES": 1 if t.barrier_free else 2,
-        }
-        grid = (_ceil(d.hidden // 32, t.norm_threads), width, 1) if t.barrier_free else (width, 1, 1)
-        bindings = (self.buffers.control_head, hidden, weight, self.buffers.x_hidden)
-        return Dispatch(Kernel.of("norm_quantize", **values), bindings, grid)
+    def _separate_norm(self, weight: Binding, width: int) -> list[Dispatch]:
+        """The norm before a product, where the kernel before doesn't do it."""
+        b, t, hidden = self.buffers, self.tuning, self.decoder.hidden
+        if not t.barrier_free:
+            return []
+        kernel = Kernel.of("norm_quantize", K=hidden, EPS=self.decoder.norm_eps, THREADS=_NORM_THREADS)
+        grid = (_ceil(hidden // 32, _NORM_THREADS), width, 1)
+        return [Dispatch(kernel, (b.control_head, b.hidden, weight, b.x_hidden), grid)]
 
-    def _matrix_values(self, matrix: PackedMatrix, width: int, rows: int) -> dict[str, object]:
-        return {
+    def _product(self, role: str, matrix: PackedMatrix, width: int, normed: bool = True) -> tuple[Cut, dict]:
+        """How a product is cut, and the numbers that all products have. `normed` activations come from a norm."""
+        cut, lanes = self.tuning.cut(role, width, self.decoder.hidden), self.tuning.lanes(matrix.columns)
+        if lanes > 1:
+            # A lane owns the sums of one token in the end; a workgroup has 32 rows for its lanes to share.
+            cut = replace(cut, tokens=min(cut.tokens, lanes), threads=min(cut.threads, 32 * lanes))
+        values = {
             "K": matrix.columns,
             **matrix.layout.numbers,
-            "LANES": self.tuning.lanes(matrix.columns),
-            "THREADS": self.tuning.threads,
-            "TOKENS": self.tuning.token_tile(width),
-            "ROWS": rows,
+            "LANES": lanes,
+            "THREADS": cut.threads,
+            "ROWS": cut.rows,
+            "TOKENS": cut.tokens,
+            "UNROLL": cut.unroll,
+            "SUBGROUPS": self.tuning.subgroups,
+            "NORM": normed and not self.tuning.barrier_free,
         }
+        return cut, values | ({"EPS": self.decoder.norm_eps} if values["NORM"] else {})
 
-    def _grid(self, items: int, values: dict[str, object], width: int) -> tuple[int, int, int]:
-        """Workgroups for `items` row groups (one of them for LANES threads) and all token tiles."""
-        return (_ceil(items * values["LANES"], values["THREADS"]), _ceil(width, values["TOKENS"]), 1)
-
-    def _qkv(self, matrix: PackedMatrix, bias: Binding | None, kv: Binding, width: int) -> Dispatch:
-        b, d = self.buffers, self.decoder
+    def _qkv(self, name: str, bias: Binding | None, kv: Binding, width: int) -> Dispatch:
+        b, d, matrix = self.buffers, self.decoder, self.weights.matrices[name]
         (part,) = matrix.slices
-        values = self._matrix_values(matrix, width, 2) | self._head_values()
-        values |= {"ROPE_PAIRS": d.rope_pairs, "BIAS": bias is not None}
+        cut, values = self._product("qkv", matrix, width)
+        values |= self._head_values() | {"ROPE_PAIRS": d.rope_pairs, "BIAS": bias is not None}
+        rows = values["ROWS"] = 2 if self.tuning.barrier_free else cut.rows
         bindings = [b.control_head, b.x_hidden, part.codes, part.scales, b.rope, b.q, kv, b.order]
         bindings += [bias] if bias else []
-        return Dispatch(Kernel.of("qkv", **values), tuple(bindings), self._grid(matrix.rows // 2, values, width))
+        groups = _ceil(_ceil(matrix.rows, rows) * values["LANES"], cut.threads)
+        return Dispatch(Kernel.of("qkv", **values), tuple(bindings), (groups, _ceil(width, cut.tokens), 1))
 
     def _head_values(self) -> dict[str, object]:
         d, b = self.decoder, self.buffers
@@ -143,45 +156,65 @@ class StepPlan:
 
     def _attention(self, kv: Binding, width: int, chunks: int) -> list[Dispatch]:
         b, d, t = self.buffers, self.decoder, self.tuning
-        lanes, size = (1 if t.barrier_free else 2), d.heads * d.head_size
-        values = self._head_values() | {"CHUNK": t.chunk, "LANES": lanes, "THREADS": t.attention_threads}
+        values = self._head_values() | {"CHUNK": t.chunk, "LANES": 1 if t.barrier_free else 2}
+        values |= {"THREADS": t.attention_threads}
         attention = Kernel.of("attention", SCALE=d.head_size**-0.5, **values)
-        grid = (
-            (_ceil(d.kv_heads * chunks, t.attention_threads), width, 1)
-            if t.barrier_free
-            else (d.kv_heads, chunks, width)
-        )
-        per_group = t.attention_threads if t.barrier_free else 2
-        merge_grid = (_ceil(size // 32, per_group), width, 1)
+        merge = Kernel.of("attention_merge", QUANTIZERS=16, **values)
+        blocks = d.heads * d.head_size // 32
+        grid, merge_grid = (d.kv_heads, chunks, width), (_ceil(blocks, 2), width, 1)
+        if t.barrier_free:
+            grid = (_ceil(d.kv_heads * chunks, t.attention_threads), width, 1)
+            merge_grid = (_ceil(blocks, t.attention_threads), width, 1)
         return [
             Dispatch(attention, (b.control_head, b.q, kv, b.order, b.partial), grid),
-            Dispatch(Kernel.of("attention_merge", **values), (b.control_head, b.partial, b.x_attention), merge_grid),
+            Dispatch(merge, (b.control_head, b.partial, b.x_attention), merge_grid),
         ]
 
-    def _product(
-        self, matrix: PackedMatrix, x: Binding, out: Binding, residual: Binding | None, width: int
-    ) -> list[Dispatch]:
-        rows, added = self.tuning.rows, () if residual is None else (residual,)
-        values = self._matrix_values(matrix, width, rows) | {"M": matrix.rows, "RESIDUAL": residual is not None}
+    def _matvec(self, name: str, x: Binding, out: Binding, width: int) -> list[Dispatch]:
+        matrix = self.weights.matrices[name]
+        added = name != "head"
+        cut, values = self._product("matvec", matrix, width, normed=not added)
+        values |= {"M": matrix.rows, "RESIDUAL": added}
         return [
             Dispatch(
                 Kernel.of("matvec", FIRST=part.first, COUNT=part.rows, **values),
-                (self.buffers.control_head, x, part.codes, part.scales, out, *added),
-                self._grid(_ceil(part.rows, rows), values, width),
+                (self.buffers.control_head, x, part.codes, part.scales, out),
+                (_ceil(_ceil(part.rows, cut.rows) * values["LANES"], cut.threads), _ceil(width, cut.tokens), 1),
             )
             for part in matrix.slices
         ]
 
-    def _gate_up(self, matrix: PackedMatrix, width: int) -> list[Dispatch]:
-        b, t, size = self.buffers, self.tuning, self.decoder.feed_forward
-        values = self._matrix_values(matrix, width, 2) | {"M": size}
-        out = b.feed_forward if t.barrier_free else b.x_feed_forward
-        per_group = t.threads if t.barrier_free else 32
+    def _residual(self, name: str, x: Binding, norm: Binding, width: int) -> list[Dispatch]:
+        """Adds a product to the hidden state; with the activation of the product behind the next norm."""
+        b, matrix = self.buffers, self.weights.matrices[name]
+        if self.tuning.barrier_free:
+            return self._matvec(name, x, b.hidden, width)
+        cut, values = self._product("residual", matrix, width, normed=False)
+        values["ROWS"] = min(cut.rows, 32 * values["LANES"] // cut.threads)
+        values |= {"M": matrix.rows, "QUANTIZERS": 8 * cut.tokens}
+        return [
+            Dispatch(
+                Kernel.of("residual", FIRST=part.first, COUNT=part.rows, **values),
+                (b.control_head, x, part.codes, part.scales, b.hidden, norm, b.x_hidden),
+                (part.rows // 32, _ceil(width, cut.tokens), 1),
+            )
+            for part in matrix.slices
+        ]
+
+    def _gate_up(self, name: str, width: int) -> list[Dispatch]:
+        b, t, size, matrix = self.buffers, self.tuning, self.decoder.feed_forward, self.weights.matrices[name]
+        cut, values = self._product("gate_up", matrix, width)
+        values |= {"M": size}
+        if t.barrier_free:
+            values["ROWS"], out, outputs = 2, b.feed_forward, cut.threads
+        else:
+            values["ROWS"], out, outputs = min(cut.rows, 64 * values["LANES"] // cut.threads), b.x_feed_forward, 32
+            values["QUANTIZERS"] = 8 * cut.tokens
         dispatches = [
             Dispatch(
                 Kernel.of("gate_up", FIRST=part.first, COUNT=part.rows, **values),
                 (b.control_head, b.x_hidden, part.codes, part.scales, out),
-                (_ceil(part.rows, per_group), _ceil(width, values["TOKENS"]), 1),
+                (_ceil(part.rows, outputs), _ceil(width, cut.tokens), 1),
             )
             for part in matrix.slices
         ]

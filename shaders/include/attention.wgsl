@@ -7,7 +7,8 @@ const HALF = ${HEAD_SIZE // 2}u;          // pairs of a head
 const SLOTS = ${SLOTS}u;
 const CHUNK = ${CHUNK}u;                  // positions of a chunk, aligned to position 0
 const CHUNKS = ${(SLOTS + CHUNK - 1) // CHUNK}u;
-const PARTIAL = HALF + 1u;                // pairs of a partial result: the weighted values, then (maximum, sum)
+const FOURS = HALF / 2u;                  // fours of a head
+const PARTIAL = FOURS + 1u;               // fours of a partial result: the weighted values, then (maximum, sum, 0, 0)
 
 // The node that is `depth` steps below node 0 among a node's ancestors and itself.
 fn ancestor(mask: u32, depth: u32) -> u32 {

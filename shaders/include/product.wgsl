@@ -1,86 +1,217 @@
-// Rows of a quantized matrix times activation vectors: `accumulate` leaves each lane's part in sum_<row>_<token>.
-// A lane adds the blocks lane, lane + LANES, ... in rising order, whatever the number of tokens; fma() leaves the
-// compiler nothing to contract. 4-bit block: word k holds elements 4k..4k+3 (low nibbles) and 16+4k.. (high nibbles).
-// 8-bit block: eight words of codes in element order.
+// Rows of a quantized matrix times activation vectors. A row belongs to LANES lanes; lane l adds the blocks l, l + LANES,
+// ... in rising order, whatever the number of tokens, then a fixed tree adds the lanes: at every stride from LANES / 2
+// down to 1 lane l and lane l ^ stride, which is what a tree through workgroup memory does too. fma() leaves the compiler
+// nothing to contract. 4-bit block: word k holds elements 4k..4k+3 (low nibbles) and 16+4k.. (high nibbles). 8-bit block:
+// eight words of codes in element order. With NORM the activation is not divided by its root mean square yet: each block
+// brings the sum of its squares, which are added the same way.
 #% from "include/scales.wgsl" import scales_at with context
+#% set STEPS = (K // 32 + LANES - 1) // LANES
+#% set UNROLLED = [UNROLL, STEPS] | min
+#% set EVEN = K // 32 == LANES * ((STEPS + UNROLLED - 1) // UNROLLED) * UNROLLED
+#% set levels = (LANES - 1).bit_length()
+#% set VALUES = ROWS * TOKENS
+#% set OWNED = ([VALUES // LANES, 1] | max) if SUBGROUPS else ROWS
+
+#% macro added(sum, value, u)
+${sum} = ${value if EVEN else "select(%s, %s, inside_%d)" % (sum, value, u)};
+#%- endmacro
+
+#% macro block(name, at)
+    let at_${name} = ${at};
+#% if BITS == 4
+    let codes_${name} = codes[at_${name}];
+#% else
+    let low_${name} = codes[at_${name} * 2u];
+    let high_${name} = codes[at_${name} * 2u + 1u];
+#% endif
+${scales_at("at_" ~ name, "_" ~ name)}
+#%- endmacro
+
+#% macro dots(t, name, sum, u)
+      let dot_${name} = dot4I8Packed(low_${name}.x, x0.x) + dot4I8Packed(low_${name}.y, x0.y)
+        + dot4I8Packed(low_${name}.z, x0.z) + dot4I8Packed(low_${name}.w, x0.w);
+      let second_dot_${name} = dot4I8Packed(high_${name}.x, x1.x) + dot4I8Packed(high_${name}.y, x1.y)
+        + dot4I8Packed(high_${name}.z, x1.z) + dot4I8Packed(high_${name}.w, x1.w);
+#% if SCALES == 1
+      ${added(sum, "fma(f32(dot_%s + second_dot_%s), scale_%s * s.x, %s)" % (name, name, name, sum), u)}
+#% else
+      ${added(sum, "fma(f32(dot_%s), scale_%s * s.x, %s)" % (name, name, sum), u)}
+      ${added(sum, "fma(f32(second_dot_%s), second_scale_%s * s.x, %s)" % (name, name, sum), u)}
+#% endif
+#% if OFFSET
+      ${added(sum, "fma(offset_%s, s.y, %s)" % (name, sum), u)}
+#% endif
+#%- endmacro
+
+// At each stride a lane keeps half of its values and gets the other lane's part of them; a single value is kept by both.
+#% macro halving(name, count)
+#% for level in range(levels)
+#% set stride = LANES // 2 // 2**level
+#% set values = [count // 2**level, 1] | max
+#% if values > 1
+#% set half = values // 2
+#% for i in range(half)
+  let ${name}_${level + 1}_${i} = select(${name}_${level}_${i}, ${name}_${level}_${i + half}, (lane & ${stride}u) != 0u)
+    + subgroupShuffleXor(select(${name}_${level}_${i + half}, ${name}_${level}_${i}, (lane & ${stride}u) != 0u), ${stride}u);
+#% endfor
+#% else
+  let ${name}_${level + 1}_0 = ${name}_${level}_0 + subgroupShuffleXor(${name}_${level}_0, ${stride}u);
+#% endif
+#% endfor
+#% endmacro
+
 #% macro bindings()
 const BLOCKS = ${K // 32}u;
 const LANES = ${LANES}u;
 const THREADS = ${THREADS}u;
 const TOKENS = ${TOKENS}u;
-#% if LANES > 1
-var<workgroup> lanes: array<f32, ${ROWS * TOKENS * THREADS}>;
+const GROUPS = THREADS / LANES;          // of lanes in a workgroup
+#% if LANES > 1 and not SUBGROUPS
+var<workgroup> lanes: array<f32, ${(ROWS + NORM) * THREADS}>;
 #% endif
 @group(0) @binding(0) var<uniform> control: Control;
-@group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;
+@group(0) @binding(1) var<storage, read> x: array<vec4<u32>>; // as include/quantize.wgsl lays it out
 @group(0) @binding(2) var<storage, read> codes: array<vec4<u32>>;
 @group(0) @binding(3) var<storage, read> scales: array<u32>;
 #% endmacro
 
-#% macro accumulate()
-#% for r in range(ROWS)
-#% for t in range(TOKENS)
-  var sum_${r}_${t} = 0.0;
-#% endfor
-#% endfor
-  for (var b = lane; b < BLOCKS; b += LANES) {
-#% for r in range(ROWS)
-    let at_${r} = row_${r} * BLOCKS + b;
-#% if BITS == 4
-    let w_${r} = codes[at_${r}];
-    let low_${r} = w_${r} & vec4<u32>(0x0f0f0f0fu);
-    let high_${r} = (w_${r} >> vec4<u32>(4u)) & vec4<u32>(0x0f0f0f0fu);
-#% else
-    let low_${r} = codes[at_${r} * 2u];
-    let high_${r} = codes[at_${r} * 2u + 1u];
+// The head of `main` where LANES > 1: `lane`, and `group`, the number of its LANES in the workgroup.
+#% macro entry()
+@compute @workgroup_size(${THREADS})
+fn main(
+  @builtin(workgroup_id) workgroup: vec3<u32>,
+  @builtin(local_invocation_index) thread: u32,
+#% if SUBGROUPS
+  @builtin(subgroup_id) subgroup: u32,
+  @builtin(subgroup_invocation_id) invocation: u32,
+  @builtin(subgroup_size) subgroup_size: u32,
 #% endif
-${scales_at("at_%d" % r, "_%d" % r)}
+) {
+  let first_token = workgroup.y * TOKENS;
+  if (control.flags != 0u || first_token >= control.valid) { return; }
+#% if SUBGROUPS
+  let lane = invocation % LANES;
+  let group = subgroup * (subgroup_size / LANES) + invocation / LANES;
+#% else
+  let lane = thread % LANES;
+  let group = thread / LANES;
+#% endif
+#% endmacro
+
+// Each lane's part of the rows row_0, row_1, ...: sum_<token>_<row> and, with NORM, squares_<token>.
+#% macro accumulate()
+#% for t in range(TOKENS)
+#% if NORM
+  var squares_${t} = 0.0;
+#% endif
+#% for r in range(ROWS)
+  var sum_${t}_${r} = 0.0;
+#% endfor
+#% endfor
+  for (var step = 0u; step < ${STEPS}u; step += ${UNROLLED}u) {
+#% for u in range(UNROLLED)
+#% if EVEN
+    let b_${u} = (step + ${u}u) * LANES + lane;
+#% else
+    let inside_${u} = (step + ${u}u) * LANES + lane < BLOCKS;
+    let b_${u} = min((step + ${u}u) * LANES + lane, BLOCKS - 1u);
+#% endif
+#% for r in range(ROWS)
+${block("%d_%d" % (u, r), "row_%d * BLOCKS + b_%d" % (r, u))}
+#% endfor
+#% endfor
+#% for u in range(UNROLLED)
+#% for r in range(ROWS)
+#% if BITS == 4
+    let low_${u}_${r} = codes_${u}_${r} & vec4<u32>(0x0f0f0f0fu);
+    let high_${u}_${r} = (codes_${u}_${r} >> vec4<u32>(4u)) & vec4<u32>(0x0f0f0f0fu);
+#% endif
 #% endfor
 #% for t in range(TOKENS)
     {
-      let at = ((first_token + ${t}u) * BLOCKS + b) * 3u;
+      let at = (first_token + ${t}u) * BLOCKS * 3u + b_${u};
       let x0 = x[at];
-      let x1 = x[at + 1u];
-      let s = bitcast<vec2<f32>>(x[at + 2u].xy);
+      let x1 = x[at + BLOCKS];
+      let s = bitcast<vec4<f32>>(x[at + BLOCKS * 2u]);
+#% if NORM
+      ${added("squares_%d" % t, "squares_%d + s.z" % t, u)}
+#% endif
 #% for r in range(ROWS)
-      let dot_${r} = dot4I8Packed(low_${r}.x, x0.x) + dot4I8Packed(low_${r}.y, x0.y)
-        + dot4I8Packed(low_${r}.z, x0.z) + dot4I8Packed(low_${r}.w, x0.w);
-      let second_dot_${r} = dot4I8Packed(high_${r}.x, x1.x) + dot4I8Packed(high_${r}.y, x1.y)
-        + dot4I8Packed(high_${r}.z, x1.z) + dot4I8Packed(high_${r}.w, x1.w);
-#% if SCALES == 1
-      sum_${r}_${t} = fma(f32(dot_${r} + second_dot_${r}), scale_${r} * s.x, sum_${r}_${t});
-#% else
-      sum_${r}_${t} = fma(f32(dot_${r}), scale_${r} * s.x, sum_${r}_${t});
-      sum_${r}_${t} = fma(f32(second_dot_${r}), second_scale_${r} * s.x, sum_${r}_${t});
-#% endif
-#% if OFFSET
-      sum_${r}_${t} = fma(offset_${r}, s.y, sum_${r}_${t});
-#% endif
+${dots(t, "%d_%d" % (u, r), "sum_%d_%d" % (t, r), u)}
 #% endfor
     }
+#% endfor
 #% endfor
   }
 #% endmacro
 
-// Adds the lanes of a row in a fixed tree through workgroup memory; the sums lie in `lanes` at lane 0 afterwards.
+// Adds the lanes. Afterwards a lane owns OWNED of the rows of one token, done_0 for row `owned_row` of its group's, done_1
+// for the next, ...; `owner` says that no other lane owns them too. With NORM `inverse` is 1 / root mean square.
 #% macro reduce()
-#% for r in range(ROWS)
+#% if SUBGROUPS
 #% for t in range(TOKENS)
-  lanes[${(r * TOKENS + t) * THREADS}u + thread] = sum_${r}_${t};
+#% for r in range(ROWS)
+  let level_0_${t * ROWS + r} = sum_${t}_${r};
 #% endfor
+#% if NORM
+  let squares_level_0_${t} = squares_${t};
+#% endif
 #% endfor
+${halving("level", VALUES)}
+#% if NORM
+${halving("squares_level", TOKENS)}
+  let square = squares_level_${levels}_0;
+#% endif
+#% for j in range(OWNED)
+  let done_${j} = level_${levels}_${j};
+#% endfor
+  let owned = lane * ${VALUES}u / LANES;
+  let owned_token = owned / ${ROWS}u;
+  let owned_row = owned % ${ROWS}u;
+  let owner = lane * ${VALUES}u % LANES < ${VALUES}u;
+#% else
+#% for r in range(ROWS)
+  var done_${r} = 0.0;
+#% endfor
+#% if NORM
+  var square = 0.0;
+#% endif
+#% for t in range(TOKENS)
+#% for r in range(ROWS)
+  lanes[${r}u * THREADS + thread] = sum_${t}_${r};
+#% endfor
+#% if NORM
+  lanes[${ROWS}u * THREADS + thread] = squares_${t};
+#% endif
   workgroupBarrier();
   for (var stride = LANES / 2u; stride > 0u; stride /= 2u) {
     if (lane < stride) {
-#% for v in range(ROWS * TOKENS)
-      lanes[${v * THREADS}u + thread] += lanes[${v * THREADS}u + thread + stride];
+#% for v in range(ROWS + NORM)
+      lanes[${v}u * THREADS + thread] += lanes[${v}u * THREADS + thread + stride];
 #% endfor
     }
     workgroupBarrier();
   }
+  if (lane == ${t}u) {
+#% for r in range(ROWS)
+    done_${r} = lanes[${r}u * THREADS + thread - lane];
+#% endfor
+#% if NORM
+    square = lanes[${ROWS}u * THREADS + thread - lane];
+#% endif
+  }
+  workgroupBarrier();
+#% endfor
+  let owned_token = lane;
+  let owned_row = 0u;
+  let owner = lane < TOKENS;
+#% endif
+#% if NORM
+  let inverse = 1.0 / sqrt(fma(square, ${1 / K}, ${EPS}));
+#% endif
 #% endmacro
 
-// The finished sum of a row for token t, in the thread that calls: `#% if LANES > 1` behind reduce().
-#% macro reduced(row)
-lanes[(${row}u * TOKENS + t) * THREADS + thread - lane]
+// The finished sum of the owned row j: with NORM over the activation that was meant.
+#% macro finished(j)
+${"done_%d * inverse" % j if NORM else "done_%d" % j}
 #%- endmacro

@@ -1,5 +1,11 @@
-// An activation vector is a list of blocks of 32: eight words of four 8-bit codes, then (scale, scale * sum of codes).
+// An activation vector is cut into blocks of 32: eight words of four 8-bit codes and (scale, scale * sum of codes, sum of
+// squares or 0, 0). The first halves of all blocks' codes lie together, then the second halves, then the scales, so that
+// threads side by side read side by side: word w of block b of token t is at word_at(t, blocks, b, w), w 8 to 11 the scale.
 // scale = largest magnitude / 127; codes are rounded half to even; a zero block stays zero.
+fn word_at(t: u32, blocks: u32, block: u32, word: u32) -> u32 {
+  return ((t * 3u + word / 4u) * blocks + block) * 4u + word % 4u;
+}
+
 fn block_scale(largest: f32) -> f32 {
   return largest / 127.0;
 }

@@ -4,6 +4,7 @@ import asyncio
 import os
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from pyweb.engine import Engine
-from pyweb.kernels.tuning import GPU, SOFTWARE
+from pyweb.kernels.tuning import GPU, SOFTWARE, SUBGROUPS
 from pyweb.weights import read_gguf
 from pyweb.weights.layout import Q4
 from tests.gpu.dawn import DawnDevice, FileSource, dawn_package
@@ -46,9 +47,13 @@ def device():
     device.close()
 
 
-@pytest.fixture(params=[SOFTWARE, GPU], ids=lambda tuning: tuning.name)
+# A software adapter's subgroups have four threads.
+FEW_LANES = replace(SUBGROUPS, name="four lanes", most_lanes=4)
+
+
+@pytest.fixture(params=[SOFTWARE, GPU, FEW_LANES], ids=lambda tuning: tuning.name)
 def tuning(request):
-    """Both ways to cut the kernels: without barriers, and with workgroup reductions."""
+    """The ways to cut the kernels: without barriers, with reductions through workgroup memory, with subgroups."""
     return request.param
 
 

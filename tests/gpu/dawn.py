@@ -64,6 +64,7 @@ class DawnDevice:
         )
         described = self.call("describe")
         self.info, self.limits = described["info"], described["limits"]
+        self.features = frozenset(described["features"])
 
     def call(self, method: str, *args: object):
         self._process.stdin.write(json.dumps({"method": method, "args": args}) + "\n")
@@ -106,6 +107,9 @@ class DawnDevice:
     async def collect(self, ticket: int) -> bytes:
         return base64.b64decode(self.call("collect", ticket))
 
+    async def time(self, program: int, repeats: int = 1) -> float:
+        return self.call("time", program, repeats)
+
     async def load(
         self,
         source: FileSource,
@@ -116,7 +120,7 @@ class DawnDevice:
         self.call("load", source.path, list(steps))
         on_progress(source.size, source.size)
 
-    def counters(self) -> dict[str, int]:
+    def counters(self) -> dict[str, float]:
         return self.call("counters")
 
     def close(self) -> None:

@@ -41,6 +41,7 @@ const methods = {
   program: (commands) => bridge.program(commands),
   submit: (program, repeats, readbacks) => bridge.submit(program, repeats, readbacks),
   collect: async (ticket) => textOf(await bridge.collect(ticket)),
+  time: (program, repeats) => bridge.time(program, repeats),
   counters: () => bridge.counters(),
   size: async (path) => (await fileSource(path)).size,
   read: async (path, offset, length) => textOf(await (await fileSource(path)).read(offset, length)),

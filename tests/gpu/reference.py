@@ -25,27 +25,30 @@ TIE = 1e-3  # codes may differ by one where the quotient lies this close to a ha
 
 @dataclass(frozen=True)
 class Activation:
-    """8-bit blocks of 32: `codes` int64 (tokens, blocks, 32), `scales` float32 (tokens, blocks)."""
+    """8-bit blocks of 32: `codes` int64 (tokens, blocks, 32), `scales` and `squares` float32 (tokens, blocks)."""
 
     codes: np.ndarray
     scales: np.ndarray
+    squares: np.ndarray | None = None
 
     @classmethod
     def parse(cls, words: np.ndarray, blocks: int) -> "Activation":
-        """From the words of a buffer; the word behind the scale must be scale * sum of codes, the last two zero."""
-        words = words.reshape(-1, blocks, 12)
+        """From the words of a buffer; the word behind the scale must be scale * sum of codes, the last one zero."""
+        words = words.reshape(-1, 3, blocks, 4).swapaxes(1, 2).reshape(-1, blocks, 12)
         codes = np.ascontiguousarray(words[..., :8]).view(np.int8).astype(np.int64)
-        scales, sums = (np.ascontiguousarray(words[..., at]).view(np.float32) for at in (8, 9))
+        scales, sums, squares = (np.ascontiguousarray(words[..., at]).view(np.float32) for at in (8, 9, 10))
         assert np.array_equal(sums, scales * codes.sum(-1).astype(np.float32))
-        assert not words[..., 10:].any()
-        return cls(codes, scales)
+        assert not words[..., 11].any()
+        return cls(codes, scales, squares)
 
     def words(self) -> np.ndarray:
-        """uint32 (tokens, blocks, 12), as kernels read it."""
+        """uint32 (tokens, 3, blocks, 4), as kernels read it."""
         packed = np.ascontiguousarray(self.codes.astype(np.int8)).view(np.uint32)
         sums = self.scales * self.codes.sum(-1).astype(np.float32)
-        tail = np.stack([self.scales, sums, np.zeros_like(sums), np.zeros_like(sums)], -1).astype(np.float32)
-        return np.concatenate([packed, tail.view(np.uint32)], -1)
+        squares = np.zeros_like(sums) if self.squares is None else self.squares
+        tail = np.stack([self.scales, sums, squares, np.zeros_like(sums)], -1).astype(np.float32)
+        words = np.concatenate([packed, tail.view(np.uint32)], -1)
+        return np.ascontiguousarray(words.reshape(*words.shape[:2], 3, 4).swapaxes(1, 2))
 
     def values(self) -> np.ndarray:
         """float64 (tokens, blocks * 32)."""
@@ -100,11 +103,11 @@ def attention(q: np.ndarray, keys: np.ndarray, values: np.ndarray, slots: list[l
 
 
 def join_chunks(partial: np.ndarray) -> np.ndarray:
-    """Joins (..., chunks, size + 2) partial results: weighted values, then (maximum, sum)."""
+    """Joins (..., chunks, size + 4) partial results: weighted values, then (maximum, sum, 0, 0)."""
     partial = partial.astype(np.float64)
-    factor = np.exp(partial[..., -2] - partial[..., -2].max(-1, keepdims=True))
-    total = (factor * partial[..., -1]).sum(-1, keepdims=True)
-    return (factor[..., None] * partial[..., :-2]).sum(-2) / total
+    factor = np.exp(partial[..., -4] - partial[..., -4].max(-1, keepdims=True))
+    total = (factor * partial[..., -3]).sum(-1, keepdims=True)
+    return (factor[..., None] * partial[..., :-4]).sum(-2) / total
 
 
 def chain(count: int, tokens: np.ndarray | None = None) -> np.ndarray:

@@ -123,13 +123,14 @@ class Stage:
         return words[: MAX_NODES * 4].reshape(-1, 4)[: words[STATE // 4 + 1]]
 
     def dispatches(self, width: int) -> dict[str, list[Dispatch]]:
-        """A step's dispatches by name; `quantize`, which only some tunings need, goes with `gate_up`."""
+        """A step's dispatches by name; `quantize`, which only barrier-free tunings need, goes with `gate_up`."""
         forward = self.plan.forward(width, self.plan.chunks(self.buffers.slots))
         quantize = [dispatch for dispatch in forward if dispatch.kernel.role == "quantize"]
         rest = [dispatch for dispatch in forward if dispatch not in quantize]
         rest += [*self.plan.head(width), *self.plan.choose(width)]
         rest += [self.plan.likelihood(width), self.plan.prefill_step(width)]
-        out = {name: [dispatch] for name, dispatch in zip(_NAMES, rest, strict=True)}
+        names = [name for name in _NAMES if self.tuning.barrier_free or not name.endswith("_norm")]
+        out = {name: [dispatch] for name, dispatch in zip(names, rest, strict=True)}
         out["gate_up"] += quantize
         return out
 

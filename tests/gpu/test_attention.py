@@ -39,7 +39,7 @@ def fill(stage, random, nodes, length):
 def partial_shape(stage):
     d = stage.decoder
     chunks = -(-stage.buffers.slots // stage.tuning.chunk)
-    return (WIDTH, d.heads, chunks, d.head_size + 2)
+    return (WIDTH, d.heads, chunks, d.head_size + 4)
 
 
 @pytest.mark.parametrize("kv_f16", [True, False], ids=["f16", "f32"])
@@ -74,7 +74,7 @@ def test_attention_merge(stage, tuning, sizes):
         nodes = random_tree(random, s.decoder.vocabulary)
         s.control(nodes, length)
         partial = random.normal(0, 4, shape).astype(np.float32)
-        partial[..., -1] = random.uniform(1, 32, shape[:-1])
+        partial[..., -3] = random.uniform(1, 32, shape[:-1])
         chunks = (length + nodes[:, 2].astype(int)) // s.tuning.chunk + 1
         for t in range(WIDTH):
             partial[t, :, chunks[t] :] = np.nan

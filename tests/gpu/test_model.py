@@ -8,6 +8,7 @@ import gguf
 import numpy as np
 import pytest
 
+from pyweb.engine import Pacer
 from pyweb.engine.exactness import Exactness
 from pyweb.engine.programs import Programs
 from pyweb.kernels.tuning import SOFTWARE, WIDTHS
@@ -158,7 +159,7 @@ async def speculate(engine, prompt, draft, width, *, max_tokens, stops=()):
         [*plan.forward(width, plan.chunks(buffers.slots)), *plan.head(width), *plan.choose(width)]
     )
     engine._begin(prompt, max_tokens, stops)
-    await engine._prefill(prompt, MAX_NODES, lambda done, total: None, lambda: False)
+    await engine._prefill(prompt, MAX_NODES, lambda done, total: None, lambda: False, Pacer())
     ids, steps = [], []
     while True:
         nodes = np.array(draft(ids), np.uint32)

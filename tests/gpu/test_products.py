@@ -1,5 +1,7 @@
 """Embedding, norms and matrix products against their numpy twins."""
 
+from dataclasses import replace
+
 import gguf
 import numpy as np
 import pytest
@@ -31,7 +33,28 @@ def random():
 
 
 def activation(random, tokens, columns):
-    return quantize(random.normal(0, 3, (tokens, columns)))
+    """Quantized, with sums of squares as the kernel before leaves them where it doesn't divide by their mean's root."""
+    x = quantize(random.normal(0, 3, (tokens, columns)))
+    return replace(x, squares=random.uniform(1, 300, x.scales.shape).astype(np.float32))
+
+
+def normed(stage, x):
+    """The values that a product behind a norm computes with."""
+    if stage.tuning.barrier_free:
+        return x.values()
+    mean = x.squares.astype(np.float64).sum(-1, keepdims=True) / stage.decoder.hidden
+    return x.values() / np.sqrt(mean + stage.decoder.norm_eps)
+
+
+def check_next(stage, hidden, norm):
+    """The activation that a kernel leaves with `hidden` where it is the next norm's half."""
+    if stage.tuning.barrier_free:
+        return
+    blocks = stage.decoder.hidden // 32
+    x = Activation.parse(stage.read(stage.buffers.x_hidden, np.uint32, (len(hidden), blocks, 12)), blocks)
+    x.assert_rounds(hidden.astype(np.float64) * stage.vectors[norm])
+    squares = (hidden.astype(np.float64) ** 2).reshape(len(hidden), blocks, 32).sum(-1)
+    np.testing.assert_allclose(x.squares, squares, rtol=1e-6)
 
 
 def magnitude(x, weights):
@@ -50,17 +73,19 @@ def test_embed(stage, tuning, kind, random):
     nodes = start(s, random)
     s.run(s.dispatches(WIDTH)["embed"])
     expected = s.matrices["embedding"][nodes[:, 0]]
-    close(s.read(s.buffers.hidden[0], shape=expected.shape), expected, np.abs(expected) + 2, 1e-7)
+    hidden = s.read(s.buffers.hidden, shape=expected.shape)
+    close(hidden, expected, np.abs(expected) + 2, 1e-7)
+    check_next(s, hidden, "attn_norm")
 
 
 @pytest.mark.parametrize("sizes", [{}, WIDE, LONG], ids=["96", "32", "2080"])
-def test_norm_quantize(stage, tuning, sizes, random):
-    s = stage(tuning, **sizes)
+def test_norm_quantize(stage, sizes, random):
+    s = stage(SOFTWARE, **sizes)
     start(s, random)
     hidden = random.normal(0, 2, (WIDTH, s.decoder.hidden)).astype(np.float32)
     hidden[1, 32:64] = 0
     hidden[2] = 0
-    s.write(s.buffers.hidden[0], hidden)
+    s.write(s.buffers.hidden, hidden)
     s.run(s.dispatches(WIDTH)["attn_norm"])
     blocks = s.decoder.hidden // 32
     x = Activation.parse(s.read(s.buffers.x_hidden, np.uint32, (WIDTH, blocks, 12)), blocks)
@@ -68,21 +93,20 @@ def test_norm_quantize(stage, tuning, sizes, random):
 
 
 @pytest.mark.parametrize("sizes, name", [({}, "output"), ({}, "down"), (WIDE, "output"), (WIDE, "down")])
-def test_matvec_adds_the_residual(stage, tuning, kind, sizes, name, random):
+def test_products_are_added_to_the_residual(stage, tuning, kind, sizes, name, random):
     s = stage(tuning, kind, **sizes)
     start(s, random, TILE)
     weights, b = s.matrices[name], s.buffers
-    source, residual, out = {
-        "output": (b.x_attention, b.hidden[0], b.hidden[1]),
-        "down": (b.x_feed_forward, b.hidden[1], b.hidden[0]),
-    }[name]
+    source, norm = {"output": (b.x_attention, "ffn_norm"), "down": (b.x_feed_forward, "final_norm")}[name]
     x = activation(random, TILE, weights.shape[1])
     added = random.normal(0, 5, (TILE, s.decoder.hidden)).astype(np.float32)
     s.write(source, x.words())
-    s.write(residual, added)
+    s.write(b.hidden, added)
     s.run(s.dispatches(TILE)[name])
     expected = x.values() @ weights.T + added
-    close(s.read(out, shape=expected.shape), expected, magnitude(x, weights), SUM)
+    hidden = s.read(b.hidden, shape=expected.shape)
+    close(hidden, expected, magnitude(x, weights), SUM)
+    check_next(s, hidden, norm)
 
 
 def test_head_has_no_residual(stage, tuning, kind, random):
@@ -92,17 +116,18 @@ def test_head_has_no_residual(stage, tuning, kind, random):
     x = activation(random, TILE, s.decoder.hidden)
     s.write(s.buffers.x_hidden, x.words())
     s.run(s.dispatches(TILE)["head"])
-    expected = x.values() @ weights.T
+    expected = normed(s, x) @ weights.T
     close(s.read(s.buffers.logits, shape=expected.shape), expected, magnitude(x, weights), SUM)
 
 
 def test_gate_up(stage, tuning, kind, random):
     s = stage(tuning, kind)
     start(s, random, TILE)
-    x, outputs = quantize(random.normal(0, 0.3, (TILE, s.decoder.hidden))), s.decoder.feed_forward
+    x, outputs = activation(random, TILE, s.decoder.hidden), s.decoder.feed_forward
+    x = replace(x, scales=x.scales / np.float32(10))
     s.write(s.buffers.x_hidden, x.words())
     s.run(s.dispatches(TILE)["gate_up"])
-    sums = x.values() @ s.matrices["gate_up"].T
+    sums = normed(s, x) @ s.matrices["gate_up"].T
     words = s.read(s.buffers.x_feed_forward, np.uint32, (TILE, outputs // 32, 12))
     out = Activation.parse(words, outputs // 32)
     out.assert_rounds(silu(sums[:, :outputs]) * sums[:, outputs:], tolerance=1e-5)
@@ -138,7 +163,7 @@ def test_qkv(stage, tuning, sizes, layout, kv_f16, random):
     s.write(b.x_hidden, x.words())
     s.run(s.dispatches(TILE)["qkv"])
 
-    rows = (x.values() @ weights.T + bias).reshape(TILE, heads, d.head_size)
+    rows = (normed(s, x) @ weights.T + bias).reshape(TILE, heads, d.head_size)
     size = (magnitude(x, weights) + np.abs(bias)).reshape(rows.shape).max(-1)[..., None, None] * 2
     pairs = rows.reshape(TILE, heads, half, 2)
     turned = pairs if d.rope_pairs == "adjacent" else rows.reshape(TILE, heads, 2, half).swapaxes(2, 3)
@@ -193,7 +218,7 @@ def test_a_finished_step_does_nothing(stage, tuning, random):
     s.request(100, 96, 10)
     before = s.state()
     b = s.buffers
-    watched = (*b.hidden, b.x_hidden, b.x_attention, b.q, b.partial, b.logits)
+    watched = (b.hidden, b.x_hidden, b.x_attention, b.q, b.partial, b.logits)
     for binding in watched:
         s.write(binding, np.full(binding.size, 0x5A, np.uint8))
     dispatches = s.dispatches(TILE)

@@ -1,5 +1,7 @@
 """The bits of N nodes in one step equal the bits of N single steps, kernel by kernel."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,8 @@ WIDER = [width for width in WIDTHS if width > 1]
 
 
 def activations(random, columns):
-    return quantize(random.normal(0, 3, (MAX_NODES, columns))).words()
+    x = quantize(random.normal(0, 3, (MAX_NODES, columns)))
+    return replace(x, squares=random.uniform(1, 300, x.scales.shape).astype(np.float32)).words()
 
 
 def floats(random, columns):
@@ -21,39 +24,43 @@ def floats(random, columns):
 
 
 class Case:
-    """Inputs of 32 nodes for one kernel, as (binding, array), and the buffer that holds a row of `shape` a node."""
+    """Inputs of 32 nodes for one kernel, as (binding, array), and its outputs as (binding, words of a node)."""
 
     def __init__(self, s, name):
         b, d, random = s.buffers, s.decoder, np.random.default_rng(5)
         hidden, attention, up = d.hidden, d.heads * d.head_size, d.feed_forward
         chunks = -(-b.slots // s.tuning.chunk)
         residual = floats(random, hidden)
-        joined = floats(random, d.heads * chunks * (d.head_size + 2)).reshape(MAX_NODES, d.heads, chunks, -1)
-        joined[..., -1] = np.abs(joined[..., -1]) + 1
+        joined = floats(random, d.heads * chunks * (d.head_size + 4)).reshape(MAX_NODES, d.heads, chunks, -1)
+        joined[..., -3] = np.abs(joined[..., -3]) + 1
         q, logits = floats(random, attention) / 2, floats(random, d.vocabulary)
         x = {columns: activations(random, columns) for columns in (hidden, attention, up)}
-        self.inputs, self.out, self.shape = {
-            "embed": ([], b.hidden[0], hidden),
-            "attn_norm": ([(b.hidden[0], residual)], b.x_hidden, hidden // 32 * 12),
+        next_x = [] if s.tuning.barrier_free else [(b.x_hidden, hidden // 32 * 12)]
+        self.inputs, *out = {
+            "embed": ([], b.hidden, hidden),
+            "attn_norm": ([(b.hidden, residual)], b.x_hidden, hidden // 32 * 12),
             "qkv": ([(b.x_hidden, x[hidden])], b.q, attention),
             "attention": ([(b.q, q)], b.partial, joined[0].size),
             "attention_merge": ([(b.partial, joined)], b.x_attention, attention // 32 * 12),
-            "output": ([(b.x_attention, x[attention]), (b.hidden[0], residual)], b.hidden[1], hidden),
+            "output": ([(b.x_attention, x[attention]), (b.hidden, residual)], b.hidden, hidden),
             "gate_up": ([(b.x_hidden, x[hidden])], b.x_feed_forward, up // 32 * 12),
-            "down": ([(b.x_feed_forward, x[up]), (b.hidden[1], residual)], b.hidden[0], hidden),
+            "down": ([(b.x_feed_forward, x[up]), (b.hidden, residual)], b.hidden, hidden),
             "head": ([(b.x_hidden, x[hidden])], b.logits, d.vocabulary),
             "choose": ([(b.logits, logits)], b.best, -(-d.vocabulary // s.tuning.choose_segment) * 2),
         }[name]
+        # what also leaves the activation behind the next norm
+        self.outputs = [tuple(out), *(next_x if name in ("embed", "output", "down") else [])]
 
 
 def step(s, name, case, nodes, length, width, first=0):
     """Runs the kernel at `width` over `nodes`, whose inputs start at node `first`; the rows it wrote."""
     s.control(nodes, length)
+    for binding, words in case.outputs:
+        s.write(binding, np.zeros(MAX_NODES * words, np.uint32))
     for binding, array in case.inputs:
         s.write(binding, array[first : first + len(nodes)])
-    s.write(case.out, np.zeros(MAX_NODES * case.shape, np.uint32))
     s.run(s.dispatches(width)[name])
-    rows = s.read(case.out, np.uint32, (MAX_NODES, case.shape))
+    rows = np.hstack([s.read(binding, np.uint32, (MAX_NODES, words)) for binding, words in case.outputs])
     assert not rows[len(nodes) :].any()  # nodes that aren't valid are left alone
     return rows[: len(nodes)]
 
@@ -83,6 +90,8 @@ PARTS = ["embed", "attn_norm", "attention_merge", "output", "gate_up", "down", "
 
 @pytest.mark.parametrize("name", PARTS)
 def test_kernel(stage, tuning, nodes, name):
+    if name == "attn_norm" and not tuning.barrier_free:
+        pytest.skip("the kernels before and behind do the norm")
     check(stage(tuning), name, nodes)
 
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from pyweb.errors import LimitError
+
 __all__ = ["DEFAULT_LIMITS", "FakeDevice"]
 
 # What WebGPU grants every page: https://www.w3.org/TR/webgpu/#limits
@@ -21,6 +23,7 @@ class FakeDevice:
 
     def __init__(self, **limits: int):
         self.info: dict[str, object] = {}
+        self.features: frozenset[str] = frozenset()
         self.limits = DEFAULT_LIMITS | limits
         self.buffers: dict[int, int] = {}
         self.shaders: list[tuple[str, str]] = []
@@ -69,11 +72,14 @@ class FakeDevice:
     async def collect(self, ticket: int) -> bytes:
         return self.answers.pop(0) if self.answers else b""
 
+    async def time(self, program: int, repeats: int = 1) -> float:
+        raise LimitError("This device has no timestamp queries.")
+
     async def load(self, source, steps, on_progress, signal=None) -> None:
         on_progress(source.size, source.size)
 
     def counters(self) -> dict[str, int]:
-        return {"submits": len(self.submitted), "maps": 0, "dispatches": 0}
+        return {"submits": len(self.submitted), "maps": 0, "dispatches": 0, "encode_ms": 0.0, "wait_ms": 0.0}
 
     def close(self) -> None:
         pass
