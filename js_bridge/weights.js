@@ -8,6 +8,9 @@ export { openSource, Source } from './source.js';
 /** Something that `stop()` ends a load with; for `openSource` and `load`. */
 export const signal = () => new Signal();
 
+/** See random.js, which a visit that measures nothing does without. */
+export const randomSource = async (...given) => (await import('./random.js')).randomSource(...given);
+
 /** The bytes, filled up to the words that WebGPU writes: an odd number of 34-byte blocks ends half-way in one. */
 function wholeWords(bytes) {
   if (bytes.length % 4 === 0) return bytes;
