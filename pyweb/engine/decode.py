@@ -3,10 +3,10 @@
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from time import perf_counter
 
 from pyweb.device import Device
 from pyweb.engine.modes import Mode, Steering
+from pyweb.engine.pacing import Pacer, run_pieces
 from pyweb.engine.programs import Programs
 from pyweb.engine.suggestions import Suggestions
 from pyweb.plan.control import LONGEST_PATH, READBACK_BYTES, STATE, State, parse_nodes, parse_state
@@ -24,7 +24,7 @@ class Generation:
 
     `reused` prompt tokens were in the KV cache already. `records` has (tokens emitted, match length of the best draft
     candidate, width) of every step, `windows` (width, steps that emitted, seconds since the window before was complete)
-    of every window.
+    of every window. A frame budget left the GPU alone for `paused` seconds and took it down to `least_share` of it.
     """
 
     ids: list[int] = field(default_factory=list)
@@ -36,6 +36,8 @@ class Generation:
     prefill_time: float = 0.0
     first_token_time: float = 0.0
     decode_time: float = 0.0
+    paused: float = 0.0
+    least_share: float = 1.0
 
     @property
     def steps(self) -> int:
@@ -57,9 +59,16 @@ class Generation:
 
 @dataclass(frozen=True)
 class _Window:
+    """A window in flight, or the last of the pieces of its one step: the earlier ones took `worked` seconds. It was
+    `submitted` at a time of the pacer's clock, `queued` behind another window."""
+
     ticket: int
     width: int
     steps: int
+    pieces: int
+    submitted: float
+    worked: float
+    queued: bool
 
 
 @dataclass
@@ -76,6 +85,7 @@ class Decoding:
         watch: called after each window of one step with the (token, parent) nodes of the next step's tree, the step's
             record and the tokens it emitted; where steps carry drafts also before the first, whose record is None.
         suggestions: of a drafter of the caller's own.
+        pacer: says how much of the GPU the reply may take.
     """
 
     device: Device
@@ -91,26 +101,30 @@ class Decoding:
     stages: Stages | None = None
     watch: Watch | None = None
     suggestions: Suggestions | None = None
+    pacer: Pacer = field(default_factory=Pacer)
     emitted: list[int] = field(default_factory=list, init=False)
 
     async def run(
         self, result: Generation, on_tokens: Callable[[list[int]], int | None], stopped: Callable[[], bool]
     ) -> None:
         """Runs windows until the reply is finished and fills `result`; `emitted` are all tokens, a stop token too."""
+        clock = self.pacer.clock
         pending: deque[_Window] = deque()
-        start = last = perf_counter()
+        start = last = clock()
         first_at = 0.0
         self.steering.begin()
         if self.watch and self.remembered is not None:
             await self._watch_first()
-        while len(pending) < self.mode.depth:
-            pending.append(await self._submit(len(result.ids), pending))
+        await self._fill(pending, result)
         while not result.finish_reason:
             done = pending.popleft()
             data = await self.device.collect(done.ticket)
             state = parse_state(data[-READBACK_BYTES:])
-            now = perf_counter()
+            now = clock()
             new = self._take(result, state, done, now - last)
+            if not result.finish_reason:
+                worked = done.worked + now - max(last, done.submitted)
+                self.pacer.completed(done.width, done.submitted, worked, done.steps, done.pieces)
             last = now
             if not first_at and result.records:
                 first_at = now
@@ -118,8 +132,8 @@ class Decoding:
             if self.suggestions:
                 self.suggestions.observe(new)
             # Before the text is shown: that takes the host longer than some windows take the GPU.
-            if not result.finish_reason:
-                pending.append(await self._submit(len(result.ids), pending))
+            if not result.finish_reason and self.pacer.at_ease:
+                await self._fill(pending, result)
             kept = on_tokens(new) if new else None
             if kept is not None:
                 del result.ids[kept:]
@@ -128,7 +142,9 @@ class Decoding:
                 self.watch(parse_nodes(data, state.valid), result.records[-1], new)
             if not result.finish_reason and stopped():
                 result.finish_reason = "cancelled"
-        result.decode_time = perf_counter() - first_at
+            if not result.finish_reason:
+                await self._fill(pending, result)
+        result.decode_time = clock() - first_at
         while pending:
             await self.device.collect(pending.popleft().ticket)
 
@@ -137,21 +153,30 @@ class Decoding:
         data = await self.device.collect(self.device.submit(0, 1, (self.control, 0, STATE + READBACK_BYTES)))
         self.watch(parse_nodes(data, parse_state(data[STATE:]).valid), None, [])
 
+    async def _fill(self, pending: deque[_Window], result: Generation) -> None:
+        """Submits windows: as many ahead as the mode has, or a single one behind a rest while frames come late."""
+        while len(pending) < (self.mode.depth if self.pacer.at_ease else 1):
+            await self.pacer.rest()
+            pending.append(await self._submit(len(result.ids), pending))
+
     async def _submit(self, emitted: int, pending: Sequence[_Window]) -> _Window:
         width = self.steering.width()
-        ahead = sum(other.steps * _most(other.width) for other in pending) + self.window * _most(width)
+        steps, pieces = self.pacer.division(width, self.window)
+        ahead = sum(other.steps * _most(other.width) for other in pending) + steps * _most(width)
         length = min(self.prompt_length + emitted + ahead, self.context) + width
-        program = await self.programs.step(width, length, self.remembered, self.stages)
+        programs = await self.programs.step_pieces(pieces, width, length, self.remembered, self.stages)
+        worked = await run_pieces(self.device, self.pacer, programs[:-1])
         readback = (0, STATE + READBACK_BYTES) if self.watch else (STATE, READBACK_BYTES)
-        ticket = self.device.submit(program, self.window, (self.control, *readback))
-        return _Window(ticket, width, self.window)
+        submitted = self.pacer.clock()
+        ticket = self.device.submit(programs[-1], steps, (self.control, *readback))
+        return _Window(ticket, width, steps, len(programs), submitted, worked, bool(pending))
 
     def _take(self, result: Generation, state: State, done: _Window, seconds: float) -> list[int]:
         """Moves a window's news into the result; the new ids without the stop token."""
         new = state.tokens(len(self.emitted))
         records = state.records(result.steps)
-        # A window cut short by the reply's end, or the one behind the prefill, doesn't show what its steps cost.
-        if result.windows and len(records) == done.steps:
+        # A window cut short by the reply's end, or one that the GPU had to wait for, doesn't show what its steps cost.
+        if done.queued and done.pieces == 1 and len(records) == done.steps:
             self.steering.completed(done.width, len(records), 1000 * seconds)
         self.steering.observe(records)
         self.emitted += new

@@ -1,7 +1,6 @@
 """A loaded model: prefill, the windowed decoding loop, perplexity and the width check."""
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Sequence
 from time import perf_counter
 
@@ -19,6 +18,8 @@ from pyweb.engine.calibration import (
 from pyweb.engine.decode import Decoding, Generation, Watch
 from pyweb.engine.exactness import Exactness
 from pyweb.engine.modes import FixedWidth, Mode, Steering, parse_mode
+from pyweb.engine.pacing import Pacer
+from pyweb.engine.prefill import Prefilling
 from pyweb.engine.programs import Programs
 from pyweb.engine.suggestions import SUGGESTED_TOKENS, Suggestions
 from pyweb.errors import PromptTooLongError, StoppedError, UsageError
@@ -149,6 +150,7 @@ class Engine:
         watch: Watch | None = None,
         on_prefill: Report = _ignore,
         stopped: Callable[[], bool] = lambda: False,
+        pacer: Pacer | None = None,
     ) -> Generation:
         """Decodes a reply to `prompt`. Its ids don't depend on mode, window, memory or what is in the cache.
 
@@ -164,6 +166,7 @@ class Engine:
                 with finish_reason "stop".
             watch: see `Decoding`; makes every window one step long.
             stopped: asked between windows; True ends the reply with finish_reason "cancelled".
+            pacer: says how much of the GPU the reply may take; all of it where left out.
 
         Raises:
             PromptTooLongError: the prompt leaves no room for a reply.
@@ -171,6 +174,8 @@ class Engine:
         """
         driven = parse_mode(mode, window)
         self._check_request(prompt, max_tokens)
+        pacer = pacer or Pacer()
+        pacer.begin()
         remembered = remembered[-MEMORY_TOKENS:]
         steering = await self._steering(driven)
         prefill_width = await self._prefill_width()
@@ -179,7 +184,7 @@ class Engine:
         self._begin(prompt, max_tokens, stops, reused)
         await self._begin_sampling(sampling)
         suggestions = await self._begin_drafting(remembered, drafter, prompt) if driven.drafts else None
-        await self._prefill(prompt, prefill_width, on_prefill, stopped, start=reused)
+        await self._prefill(prompt, prefill_width, on_prefill, stopped, pacer, start=reused)
         # Programs are kept by this bound: memories that grow by a reply share theirs.
         bound = -(-(len(remembered) + (SUGGESTED_TOKENS if suggestions else 0)) // BLOCK) * BLOCK
         if driven.drafts:
@@ -199,8 +204,10 @@ class Engine:
             stages=None if sampling.greedy else sampling.stages,
             watch=watch,
             suggestions=suggestions,
+            pacer=pacer,
         )
         await decoding.run(result, on_tokens, stopped)
+        result.paused, result.least_share = pacer.paused, pacer.least_share
         # The last token's keys and values would be computed by the next step; a cancelled reply went on behind these.
         self._cached = [*prompt, *decoding.emitted][:-1]
         return result
@@ -249,9 +256,30 @@ class Engine:
         self._begin(words[: min(512, self.context - 1)], 1, ())
         await self._begin_drafting([word % self.decoder.vocabulary for word in words[:size]])
 
+    @property
+    def plan(self) -> StepPlan:
+        """What steps consist of, for measurements."""
+        return self._plan
+
+    @property
+    def programs(self) -> Programs:
+        """The model's programs, for measurements."""
+        return self._programs
+
+    async def begin_measurement(self, committed: int = 0) -> int:
+        """Writes a prompt whose first `committed` tokens count as prefilled, and an empty memory, for
+        `Programs.calibration`. The prompt's tokens."""
+        await self._begin_drafting(())
+        prompt = self._calibration_prompt()
+        self._begin(prompt, 1, (), min(committed, len(prompt) - 1))
+        return len(prompt)
+
     def _begin_calibration(self) -> None:
+        self._begin(self._calibration_prompt(), 1, ())
+
+    def _calibration_prompt(self) -> list[int]:
         count = min(self.context - 1, (SAMPLES + 1) * REPEATS * MAX_NODES + 1)
-        self._begin([1 + i * 7919 % (self.decoder.vocabulary - 1) for i in range(count)], 1, ())
+        return [1 + i * 7919 % (self.decoder.vocabulary - 1) for i in range(count)]
 
     async def _steering(self, mode: Mode) -> Steering:
         """What chooses the widths of a reply, among those that are exact on this device."""
@@ -271,7 +299,7 @@ class Engine:
             raise UsageError(f"Perplexity needs 2 to {self.context} tokens, not {len(ids)}.")
         prefill_width = await self._prefill_width()
         self._begin(ids, 1, ())
-        await self._prefill(ids, prefill_width, on_progress, lambda: False, "likelihood")
+        await self._prefill(ids, prefill_width, on_progress, lambda: False, Pacer(), "likelihood")
         size = (len(ids) - 1) * 4
         data = await self.device.collect(self.device.submit(0, 1, (self._buffers.nll.buffer, 0, size)))
         return sum(struct.unpack(f"<{len(ids) - 1}f", data))
@@ -350,27 +378,14 @@ class Engine:
         width: int,
         on_progress: Report,
         stopped: Callable[[], bool],
+        pacer: Pacer,
         head: str = "",
         start: int = 0,
     ) -> None:
-        """Tokens `start` to the last but one in chunks, one submission each, two in flight; the last becomes node 0."""
-        pending: deque[tuple[int, int]] = deque()
-        total = len(prompt) - 1
-        on_progress(start, total)
-        for first in range(start, total, width):
-            program = await self._programs.prefill(width, first + width, head)
-            pending.append((self.device.submit(program), min(first + width, total)))
-            if len(pending) == 2:
-                ticket, done = pending.popleft()
-                await self.device.collect(ticket)
-                on_progress(done, total)
-                if stopped():
-                    break
-        while pending:
-            ticket, done = pending.popleft()
-            await self.device.collect(ticket)
-            self._cached = list(prompt[:done])
-            on_progress(done, total)
+        """Computes tokens `start` to the last but one; the last becomes node 0."""
+        loop = Prefilling(self.device, self._programs, width, pacer, on_progress, stopped, head)
+        done = await loop.run(start, len(prompt) - 1)
+        self._cached = list(prompt[:done])
         if stopped():
             raise StoppedError("The reply was stopped before its first token.")
         self.device.submit(await self._programs.prefill(width, 0))

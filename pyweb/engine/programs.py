@@ -18,16 +18,22 @@ class Programs:
         self._device, self._assembler, self._plan = device, assembler, plan
         self.sampling: SamplingPlan | None = None
         self.drafting: DraftPlan | None = None
-        self._made: dict[tuple, int] = {}
+        self._made: dict[tuple, list[int]] = {}
 
     async def prefill(self, width: int, length: int, head: str = "", layers: int | None = None) -> int:
         """A prefill chunk whose positions lie below `length`; length 0 only commits the last chunk.
 
         `head` adds "logits" of all nodes, or "likelihood" of the tokens behind them; `layers` runs only the first ones.
         """
+        return (await self.prefill_pieces(1, width, length, head, layers))[0]
+
+    async def prefill_pieces(
+        self, count: int, width: int, length: int, head: str = "", layers: int | None = None
+    ) -> list[int]:
+        """A prefill chunk cut into `count` programs, which are submitted one after the other."""
         chunks = self._plan.chunks(length) if length else 0
         key = ("prefill", width, chunks, head, layers)
-        return await self._program(key, self._prefill, width, chunks, head, layers)
+        return await self._pieces(count, key, self._prefill, width, chunks, head, layers)
 
     async def step(
         self, width: int, length: int, remembered: int | None = None, stages: Stages | None = None
@@ -37,9 +43,15 @@ class Programs:
         `remembered` is the size of the drafter's memory, None leaves drafting out; `stages` are those of sampling, None
         chooses greedily.
         """
+        return (await self.step_pieces(1, width, length, remembered, stages))[0]
+
+    async def step_pieces(
+        self, count: int, width: int, length: int, remembered: int | None = None, stages: Stages | None = None
+    ) -> list[int]:
+        """A decode step cut into `count` programs, which are submitted one after the other."""
         chunks = self._plan.chunks(length)
         key = ("step", width, chunks, remembered, stages)
-        return await self._program(key, self._step, width, chunks, remembered, stages)
+        return await self._pieces(count, key, self._step, width, chunks, remembered, stages)
 
     async def first_draft(self, remembered: int) -> None:
         """Submits the drafting that precedes the first step."""
@@ -62,12 +74,22 @@ class Programs:
     async def once(self, dispatches: list[Dispatch]) -> None:
         """Submits dispatches that are run once a request."""
         if dispatches:
-            self._device.submit(await self._program(tuple(dispatches), lambda: dispatches))
+            self._device.submit(await self.of(dispatches))
+
+    async def of(self, dispatches: list[Dispatch]) -> int:
+        """A program of any dispatches."""
+        return await self._program(tuple(dispatches), lambda: dispatches)
 
     async def _program(self, key: tuple, make, *args: object) -> int:
-        if key not in self._made:
-            self._made[key] = await self._assembler.program(make(*args))
-        return self._made[key]
+        return (await self._pieces(1, key, make, *args))[0]
+
+    async def _pieces(self, count: int, key: tuple, make, *args: object) -> list[int]:
+        if (key, count) not in self._made:
+            dispatches = make(*args)
+            size = -(-len(dispatches) // count)
+            cut = [dispatches[first : first + size] for first in range(0, len(dispatches), size)]
+            self._made[key, count] = [await self._assembler.program(piece) for piece in cut]
+        return self._made[key, count]
 
     def _prefill(self, width: int, chunks: int, head: str, layers: int | None) -> list[Dispatch]:
         plan = self._plan
