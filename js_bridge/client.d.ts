@@ -18,6 +18,21 @@ export interface ModelSource {
   keep?: boolean;
 }
 
+/** Random weights of a real model's shape, made in the page: for measurements without a download. */
+export interface RandomModel {
+  shape:
+    | 'qwen2.5-0.5b'
+    | 'qwen2.5-1.5b'
+    | 'llama-3.2-1b'
+    | 'qwen2.5-3b'
+    | 'llama-3.2-3b'
+    | 'qwen2.5-7b'
+    | 'llama-3.1-8b'
+    | 'tiny';
+  /** URL of a tokenizer.json in place of one token a byte */
+  tokenizer?: string;
+}
+
 export interface PageSnapshot {
   html: string;
   url: string;
@@ -33,7 +48,7 @@ export interface Handlers {
 }
 
 export interface LoadOptions {
-  model: string | File | ModelSource;
+  model: string | File | ModelSource | RandomModel;
   context?: number;
   kv?: 'f16' | 'f32';
   memory?: 'off' | 'conversation' | 'origin';
@@ -56,6 +71,8 @@ export interface QuestionOptions extends Handlers {
   mode?: string;
   window?: number;
   budget?: number;
+  /** milliseconds that a frame of the page may take: late frames make the model yield the GPU */
+  frameBudget?: number;
   stop?: string | string[];
   reuse?: boolean;
   sampling?: SamplingOptions;
@@ -100,7 +117,9 @@ export interface Reply {
   material: string;
   more: string;
   notes: string[];
-  times: { load: number; prefill: number; first_token: number; decode: number };
+  times: { load: number; prefill: number; first_token: number; decode: number; paused: number };
+  /** the smallest part of the GPU that a frame budget left to the model */
+  least_share: number;
   tokens_per_second: number;
   submits: number;
   maps: number;
@@ -124,6 +143,37 @@ export interface Loaded {
   load: number;
 }
 
+export type BenchPart = 'widths' | 'modes' | 'prefill' | 'roles' | 'host';
+
+export interface BenchOptions {
+  settings?: {
+    runs?: number;
+    tokens?: number;
+    widths?: number[];
+    modes?: string[];
+    lengths?: number[];
+    role_widths?: number[];
+    host_modes?: string[];
+    position?: number;
+    steps?: number;
+    batch?: number;
+  };
+  prompts?: { id?: string; instruction: string; page?: string }[];
+  /** a result to which the parts are added */
+  measured?: object;
+  /** every reply has its full length, as random weights need it */
+  forced?: boolean;
+  onProgress?: (progress: Progress) => void;
+  signal?: AbortSignal;
+}
+
+/** pyweb/bench/report.py describes the sections. */
+export interface BenchResult {
+  format: number;
+  tables: { title: string; columns: string[]; rows: string[][]; note: string }[];
+  [section: string]: unknown;
+}
+
 export interface Perplexity {
   perplexity: number;
   adapter: string;
@@ -139,9 +189,10 @@ export class Assistant {
   static load(options: LoadOptions): Promise<Assistant>;
   ask(question: string, options?: AskOptions): Promise<Reply>;
   chat(options?: Material): Chat;
-  inspect(model: string | File | ModelSource, context?: number): Promise<Description>;
+  inspect(model: string | File | ModelSource | RandomModel, context?: number): Promise<Description>;
   perplexity(text: string, tokens: number, handlers?: Handlers): Promise<Perplexity>;
   check(widths: number[], handlers?: Handlers): Promise<object>;
+  bench(parts: BenchPart[], options?: BenchOptions): Promise<BenchResult>;
   forget(): Promise<object>;
   recalibrate(): Promise<{ costs: Record<string, number>; window: number }>;
   loaded: Loaded | null;

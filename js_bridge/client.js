@@ -2,6 +2,7 @@
  * The page's side: one class that starts the worker and turns its messages into promises and callbacks.
  * Answers are plain text; insert them as text, never as HTML.
  */
+import { watchFrames } from './frame-monitor.js';
 import { snapshot } from './snapshot.js';
 
 /** An error of pyweb: `name` is the Python class name, `remedy` what the visitor can do. */
@@ -30,7 +31,7 @@ const NO_MODEL = {
 
 const QUESTION_OPTIONS = new Set([
   ...['page', 'text', 'system', 'selection', 'maxTokens', 'mode', 'window', 'budget', 'stop', 'reuse', 'sampling'],
-  ...['onText', 'onStep', 'onProgress', 'signal'],
+  ...['frameBudget', 'onText', 'onStep', 'onProgress', 'signal'],
 ]);
 
 /** Throws where an option has no meaning: a typo would else change nothing and say nothing. */
@@ -73,6 +74,7 @@ async function described(model) {
 export class Assistant {
   #worker;
   #pending = new Map();
+  #watched = new Map();
   #lastId = 0;
   #closed = null;
   /** What loading found: adapter, context, gpu_bytes, fetched, not_kept, notes, warning, calibration. */
@@ -93,8 +95,9 @@ export class Assistant {
    * Starts the runtime and loads a model.
    * @param {object} options
    * @param {string | File | {name: string, url?: string, file?: File, size?: number, parts?: string[],
-   *   tokenizer?: string}} options.model short name, URL or picked GGUF file; `tokenizer` is the URL of a
-   *   `tokenizer.json` that takes the place of the file's own vocabulary
+   *   tokenizer?: string} | {shape: string, tokenizer?: string}} options.model short name, URL or picked GGUF file;
+   *   `tokenizer` is the URL of a `tokenizer.json` that takes the place of the file's own vocabulary; `shape` gives a
+   *   real model's shape with random weights, which needs no download, for measurements
    * @param {number} [options.context] tokens of context; the model's own or 4096 where left out
    * @param {string} [options.kv] storage of keys and values: `f16` or `f32`
    * @param {string} [options.memory] what drafts may be copied from: `off`, `conversation` or `origin`
@@ -139,6 +142,8 @@ export class Assistant {
    * @param {string} [options.mode] `greedy`, `loop`, `fixed:N` or `adaptive`
    * @param {number} [options.window] steps between two read-backs
    * @param {number} [options.budget] tokens of page text
+   * @param {number} [options.frameBudget] milliseconds that a frame of the page may take, such as 16.7: where frames come
+   *   late the model leaves the GPU to them; all of the GPU where left out
    * @param {string[]} [options.stop] strings that end the reply
    * @param {boolean} [options.reuse] false computes the whole prompt anew
    * @param {object} [options.sampling] temperature, top_k, top_p, min_p, repetition_penalty, presence_penalty,
@@ -172,8 +177,20 @@ export class Assistant {
   #ask(question, params, options) {
     checkOptions(options);
     const { maxTokens, mode, window, budget, stop, reuse, sampling, selection, onStep, ...handlers } = options;
+    const { frameBudget } = options;
     const rest = { max_tokens: maxTokens, mode, window, budget, stop, reuse, sampling, selection };
-    return this.request('ask', { question, ...params, ...rest, steps: Boolean(onStep) }, { ...handlers, onStep });
+    const sent = { question, ...params, ...rest, frame_budget: frameBudget, steps: Boolean(onStep) };
+    const unwatch = frameBudget > 0 ? this.#watch(frameBudget) : () => {};
+    return this.request('ask', sent, { ...handlers, onStep }).finally(unwatch);
+  }
+
+  /** Tells the worker of the page's frames until the function that it gives is called; once for replies that wait. */
+  #watch(budget) {
+    const watched = this.#watched.get(budget) ?? { replies: 0 };
+    const tell = (news) => this.#post('frames', { frame_budget: budget, ...news });
+    if (!watched.replies++) watched.stop = watchFrames(budget, tell);
+    this.#watched.set(budget, watched);
+    return () => --watched.replies || watched.stop();
   }
 
   /** Erases the memory of earlier replies, on the GPU and on this device. */
@@ -194,6 +211,22 @@ export class Assistant {
   /** Compares steps of several widths with single steps, bit by bit. */
   check(widths, handlers) {
     return this.request('check', { widths }, handlers);
+  }
+
+  /**
+   * Measures the model on this device (pyweb/bench): the result of all parts so far, with its tables.
+   * @param {string[]} parts of `widths`, `modes`, `prefill`, `roles`, `host`
+   * @param {object} [options]
+   * @param {object} [options.settings] runs, tokens, widths, modes, lengths, role_widths, host_modes, position, steps,
+   *   batch
+   * @param {{id: string, instruction: string, page: string}[]} [options.prompts] in place of the built-in tasks
+   * @param {object} [options.measured] a result to which the parts are added
+   * @param {boolean} [options.forced] every reply has its full length, as random weights need it
+   * @param {(p: object) => void} [options.onProgress] `note` says what is being measured
+   * @param {AbortSignal} [options.signal] stops between two measurements
+   */
+  bench(parts, { settings, prompts, measured, forced, onProgress, signal } = {}) {
+    return this.request('bench', { parts, settings, prompts, measured, forced }, { onProgress, signal });
   }
 
   /**

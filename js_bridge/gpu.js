@@ -69,21 +69,25 @@ async function openDevice(adapter) {
 export async function open(gpu = globalThis.navigator?.gpu) {
   if (!gpu) throw new BridgeError('NoWebGPUError', 'This browser offers no WebGPU here.');
   const adapter = await findAdapter(gpu);
-  return new Bridge(await openDevice(adapter), adapter.info);
+  const device = await openDevice(adapter);
+  // with both a kernel can tell which threads are of one subgroup
+  const subgroups = device.features.has('subgroups') && gpu.wgslLanguageFeatures.has('subgroup_id');
+  return new Bridge(device, adapter.info, subgroups);
 }
 
 /** A device and everything made on it. Handles are positions in `objects`; 0 is never one. */
 export class Bridge {
-  constructor(device, info) {
+  constructor(device, info, subgroups = false) {
     this.device = device;
     this.objects = [null];
     this.tickets = new Map();
     this.staging = [];
-    this.counts = { submits: 0, maps: 0, dispatches: 0 };
+    this.counts = { submits: 0, maps: 0, dispatches: 0, encode_ms: 0, wait_ms: 0 };
+    this.clock = null; // of `time`
     this.lostReason = '';
     this.fault = null;
     const { vendor, architecture, device: model, description, subgroupMinSize, subgroupMaxSize } = info;
-    this.info = { vendor, architecture, device: model, description, subgroupMinSize, subgroupMaxSize };
+    this.info = { vendor, architecture, device: model, description, subgroups, subgroupMinSize, subgroupMaxSize };
     this.lost = device.lost.then(({ reason, message }) => (this.lostReason = `${reason}: ${message || 'no message'}`));
     device.onuncapturederror = ({ error }) => {
       const name = error.constructor.name === 'GPUOutOfMemoryError' ? 'GPUOutOfMemoryError' : 'ShaderError';
@@ -185,8 +189,8 @@ export class Bridge {
     return this.#keep(Int32Array.from(commands));
   }
 
-  #encode(encoder, commands, repeats) {
-    const pass = encoder.beginComputePass();
+  #encode(encoder, commands, repeats, timestampWrites) {
+    const pass = encoder.beginComputePass({ timestampWrites });
     for (let repeat = 0; repeat < repeats; repeat++) {
       for (let i = 0; i < commands.length; i += COMMAND) {
         pass.setPipeline(this.objects[commands[i]]);
@@ -212,6 +216,7 @@ export class Bridge {
    */
   submit(program, repeats = 1, readbacks = []) {
     this.check();
+    const start = performance.now();
     const encoder = this.device.createCommandEncoder();
     if (program) this.#encode(encoder, this.objects[program], repeats);
     let size = 0;
@@ -226,7 +231,38 @@ export class Bridge {
     const { READ } = globalThis.GPUMapMode;
     const ready = staging ? staging.mapAsync(READ, 0, size) : this.device.queue.onSubmittedWorkDone();
     ready.catch(() => {});
+    this.counts.encode_ms += performance.now() - start;
     return this.#ticket({ ready, staging, size });
+  }
+
+  /**
+   * Runs a program `repeats` times in one pass. Browsers round timestamps to some 100 µs: repeat what is short.
+   * @returns {Promise<number>} nanoseconds of GPU time of the pass
+   */
+  async time(program, repeats = 1) {
+    this.check();
+    if (!this.device.features.has('timestamp-query')) {
+      const remedy = 'Measure by the clock, or use a browser and a driver that have them.';
+      throw new BridgeError('LimitError', 'This device has no timestamp queries.', remedy);
+    }
+    const { GPUBufferUsage: usage, GPUMapMode } = globalThis;
+    const size = 16; // two timestamps
+    this.clock ??= {
+      querySet: this.device.createQuerySet({ type: 'timestamp', count: 2 }),
+      resolved: this.device.createBuffer({ size, usage: usage.QUERY_RESOLVE | usage.COPY_SRC, label: 'timestamps' }),
+    };
+    const { querySet, resolved } = this.clock;
+    const encoder = this.device.createCommandEncoder();
+    const timestampWrites = { querySet, beginningOfPassWriteIndex: 0, endOfPassWriteIndex: 1 };
+    this.#encode(encoder, this.objects[program], repeats, timestampWrites);
+    encoder.resolveQuerySet(querySet, 0, 2, resolved, 0);
+    const staging = this.#staged(size);
+    encoder.copyBufferToBuffer(resolved, 0, staging, 0, size);
+    this.device.queue.submit([encoder.finish()]);
+    this.counts.submits++;
+    const ready = staging.mapAsync(GPUMapMode.READ, 0, size);
+    const [begin, end] = new BigUint64Array((await this.collect(this.#ticket({ ready, staging, size }))).buffer);
+    return Number(end - begin);
   }
 
   #ticket(entry) {
@@ -239,8 +275,10 @@ export class Bridge {
   async collect(ticket) {
     const { ready, staging, size } = this.tickets.get(ticket);
     this.tickets.delete(ticket);
+    const start = performance.now();
     try {
       await ready;
+      this.counts.wait_ms += performance.now() - start;
     } catch (error) {
       await this.#checkLoss();
       this.check();
@@ -255,6 +293,7 @@ export class Bridge {
     return bytes;
   }
 
+  /** What was done so far; `encode_ms` in `submit`, `wait_ms` waiting in `collect`. */
   counters() {
     return { ...this.counts };
   }

@@ -1,55 +1,9 @@
 /** The inspector's three charts, each with a text in place of its picture; tables have the numbers as well. */
+import { axis, Chart, colour } from './plot.js';
 import uPlot from './vendor/uPlot.esm.js';
 
-const HEIGHT = 200; // px
 const WIDTHS = [0, 1, 2, 3, 4, 5]; // as powers of two
 const INTEGERS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
-
-const colour = (name) => () => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-
-function axis(options = {}) {
-  return {
-    stroke: colour('--muted'),
-    grid: { stroke: colour('--line'), width: 1 },
-    ticks: { stroke: colour('--line'), width: 1 },
-    font: '12px system-ui, sans-serif',
-    labelFont: '12px system-ui, sans-serif',
-    labelSize: 18,
-    size: 34,
-    ...options,
-  };
-}
-
-/** One chart in an element; it follows the element's width and the colour scheme. */
-class Chart {
-  #element;
-  #options;
-  #plot = null;
-
-  constructor(element, options) {
-    this.#element = element;
-    this.#options = {
-      height: HEIGHT,
-      legend: { show: false },
-      cursor: { drag: { x: false, y: false }, y: false },
-      ...options,
-    };
-    element.replaceChildren();
-    element.setAttribute('role', 'img');
-    new ResizeObserver(() => this.#plot?.setSize({ width: element.clientWidth, height: HEIGHT })).observe(element);
-    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.redraw());
-  }
-
-  show(data, summary) {
-    this.#element.setAttribute('aria-label', summary);
-    if (this.#plot) this.#plot.setData(data);
-    else this.#plot = new uPlot({ ...this.#options, width: this.#element.clientWidth }, data, this.#element);
-  }
-
-  redraw() {
-    this.#plot?.redraw(false);
-  }
-}
 
 /** The charts of a run and of the device's costs. */
 export class Charts {

@@ -22,7 +22,7 @@ class Answer:
     prompt tokens were in the KV cache already; `dropped` earlier turns of the conversation didn't fit any more, which
     `notes`, sentences for the visitor, say as well. `warning` is one where this device can't run wide steps exactly,
     else empty. `records` has (tokens emitted, match length, width) of each step, `windows` (width, steps, seconds) of
-    each window.
+    each window. Under a frame budget it took the GPU's `least_share` at the worst and rested for `times["paused"]`.
     """
 
     answer: str
@@ -46,3 +46,4 @@ class Answer:
     records: list[tuple[int, int, int]] = field(default_factory=list)
     windows: list[tuple[int, int, float]] = field(default_factory=list)
     times: dict[str, float] = field(default_factory=dict)
+    least_share: float = 1.0

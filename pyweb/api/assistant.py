@@ -11,7 +11,7 @@ from pyweb.api.keeping import Keeping, Store
 from pyweb.api.opening import Opening, Progress, no_progress
 from pyweb.api.output import Output
 from pyweb.device import Device, Source
-from pyweb.engine import Engine, Generation, Sampling
+from pyweb.engine import Engine, Generation, Pacer, Sampling
 from pyweb.errors import DeviceLostError, StoppedError, UsageError
 from pyweb.kernels.tuning import WIDTHS
 from pyweb.prompt import ChatTemplate, Tokenizer, named_specials, stop_ids
@@ -193,6 +193,7 @@ class Assistant:
         sampling: Sampling | None = None,
         stop: str | Iterable[str] = (),
         reuse: bool = True,
+        pacer: Pacer | None = None,
         on_text: Callable[[str], None] = lambda text: None,
         watch: Callable | None = None,
         on_progress: Progress = no_progress,
@@ -220,6 +221,7 @@ class Assistant:
                 "sampling": sampling or Sampling(),
                 "remembered": self._keeping.tokens,
                 "reuse": reuse,
+                "pacer": pacer,
                 "watch": watch,
                 "on_prefill": lambda done, total: on_progress("prefill", done, total),
                 "stopped": stopped,
@@ -292,6 +294,22 @@ class Assistant:
             equal = {str(width): await self.engine.trace(ids, width) == single for width in widths if width > 1}
         return {"equal": equal, "tokens": len(ids) - 1, "adapter": adapter_name(self.device)}
 
+    async def bench(self, parts: Sequence[str], *, forced: bool = False, **options) -> dict[str, object]:
+        """Measures this model on this device; see `pyweb.bench.measure` for parts, options and result.
+
+        Args:
+            forced: every reply has its full length, as random weights need it.
+        """
+        from pyweb.bench import measure  # visitors do without
+
+        def prompt_of(task) -> list[int]:
+            return self.prompt(task.instruction, text=task.page)
+
+        async with self._turn:
+            result = await measure(self.engine, parts, prompt_of, stops=() if forced else self._stops, **options)
+        result["machine"]["adapter"] = adapter_name(self.device)
+        return result
+
     def close(self) -> None:
         """Gives the GPU's memory back."""
         self._closed = True
@@ -319,7 +337,9 @@ class Assistant:
                 "prefill": generation.prefill_time,
                 "first_token": generation.prefill_time + generation.first_token_time,
                 "decode": generation.decode_time,
+                "paused": generation.paused,
             },
+            least_share=generation.least_share,
             **{name: counts[name] - before[name] for name in ("submits", "maps", "dispatches")},
         )
 
@@ -335,7 +355,7 @@ class Chat:
 
         Args:
             budget: tokens of page text in the prompt.
-            max_tokens, mode, window, sampling, reuse, watch, stopped: see `Engine.generate`.
+            max_tokens, mode, window, sampling, reuse, pacer, watch, stopped: see `Engine.generate`.
             stop: a string or strings that end the reply; they are not part of it.
             on_text: called with each new piece of the answer; a piece never splits a character.
             on_progress: stage ("prefill" in tokens; "model" and "kernels" after the GPU was lost), done, total.

@@ -6,15 +6,16 @@ import traceback
 from dataclasses import asdict
 from inspect import signature
 
-from pyodide.ffi import JsException, to_js
+from pyodide.ffi import JsException
 from pyodide.http import pyfetch
 
 from pyweb.api.answer import adapter_name
 from pyweb.api.assistant import Assistant, Chat
 from pyweb.api.inspecting import inspect
+from pyweb.api.sources import model_name, opener
 from pyweb.device.browser import BrowserDevice, BrowserSource, typed
 from pyweb.device.store import BrowserStore
-from pyweb.engine import Sampling
+from pyweb.engine import Pacer, Sampling
 from pyweb.errors import NetworkError, PywebError, UsageError
 from pyweb.models import decoder_of
 from pyweb.prompt import Tokenizer, Vocabulary, bos_id, open_browser_tokenizer, vocabulary, vocabulary_of_file
@@ -24,7 +25,7 @@ __all__ = ["Service", "start"]
 
 
 _METHODS = (
-    *("load", "ask", "chat", "end_chat", "inspect", "perplexity", "check"),
+    *("load", "ask", "chat", "end_chat", "inspect", "perplexity", "check", "bench"),
     *("forget", "recalibrate", "draft_costs", "close"),
 )
 
@@ -32,12 +33,6 @@ _METHODS = (
 def start(host) -> "Service":
     """The service of a worker; `host` is what worker.js hands over."""
     return Service(host)
-
-
-def _object(values: dict):
-    from js import Object
-
-    return to_js(values, dict_converter=Object.fromEntries)
 
 
 _ANSWER_OPTIONS = {"max_tokens", "mode", "window", "budget", "stop", "reuse"}
@@ -77,6 +72,7 @@ class Service:
         self._signals: dict[int, object] = {}
         self._tasks: dict[int, asyncio.Task] = {}
         self._stopped: set[int] = set()
+        self._pacers: dict[float, Pacer] = {}
 
     def handle(self, message: str) -> None:
         """Takes one message; everything else comes back through `host.post`."""
@@ -88,8 +84,26 @@ class Service:
                 self._signals[number].stop()
                 self._tasks[number].cancel()
             return
+        if request["method"] == "frames":
+            return self._hear(**request["params"])
         task = asyncio.ensure_future(self._run(request["id"], request["method"], request.get("params") or {}))
         self._tasks[request["id"]] = task
+
+    def _hear(self, frame_budget: float, frames: int = 0, late: int = 0, hidden: bool = False) -> None:
+        """News of the page's frames, for the reply that has this budget."""
+        pacer = self._pacers.get(frame_budget)
+        if pacer and hidden:
+            pacer.release()
+        elif pacer:
+            pacer.hear(frames, late)
+
+    def _pacer(self, frame_budget: float) -> Pacer:
+        """Kept from reply to reply, so that each begins with what the one before found."""
+        if type(frame_budget) not in (int, float):
+            raise UsageError(f"A frame budget is a number of milliseconds, not {frame_budget!r:.40}.")
+        if frame_budget not in self._pacers:
+            self._pacers[frame_budget] = Pacer(frame_budget / 1000)
+        return self._pacers[frame_budget]
 
     async def _run(self, number: int, method: str, params: dict) -> None:
         try:
@@ -132,18 +146,17 @@ class Service:
     ) -> dict:
         if self._assistant:
             raise UsageError("A model is loaded already.", "Close it first.")
+        opened = opener(self._host.weights, model, self._host.takeFile(number))
         signal = self._signals[number] = self._host.weights.signal()
         if number in self._stopped:
             signal.stop()
-        described, weights = self._described(number, model), self._host.weights
         report = self._load_progress(number)
 
         async def open_device() -> BrowserDevice:
-            return BrowserDevice(await self._host.gpu.open(), weights.load)
+            return BrowserDevice(await self._host.gpu.open(), self._host.weights.load)
 
         async def open_source() -> BrowserSource:
-            opened = await weights.openSource(described, _object({"signal": signal}))
-            self._source = BrowserSource(opened, lambda done, total: report("model", done, total))
+            self._source = BrowserSource(await opened(signal), lambda done, total: report("model", done, total))
             return self._source
 
         try:
@@ -157,7 +170,7 @@ class Service:
                 before_tables=lambda: self._host.packages("numpy"),
                 signal=signal,
             )
-            await self._assistant.remember(memory, BrowserStore(self._host.store), model["name"])
+            await self._assistant.remember(memory, BrowserStore(self._host.store), model_name(model))
         finally:
             del self._signals[number]
         engine = self._assistant.engine
@@ -172,14 +185,6 @@ class Service:
             "notes": self._assistant.notes,
             "warning": engine.warning,
         }
-
-    def _described(self, number: int, model: dict):
-        """A model as `openSource` takes it, with the picked file that came beside the JSON."""
-        described = _object({key: value for key, value in model.items() if key != "file"})
-        file = self._host.takeFile(number)
-        if file is not None:
-            described.file = file
-        return described
 
     def _load_progress(self, number: int):
         report = self._progress(number)
@@ -207,8 +212,8 @@ class Service:
 
     async def _inspect(self, number: int, model: dict, context: int = 4096) -> dict:
         """What a model file holds and whether it runs; nothing is loaded."""
-        described = self._described(number, model)
-        source = BrowserSource(await self._host.weights.openSource(described))
+        opened = opener(self._host.weights, model, self._host.takeFile(number))
+        source = BrowserSource(await opened())
         try:
             return inspect(await read_gguf(source.read, source.size), context)
         finally:
@@ -235,6 +240,7 @@ class Service:
         system: str = "",
         selection: str = "",
         sampling: dict | None = None,
+        frame_budget: float | None = None,
         steps: bool = False,
         **options: object,
     ) -> dict:
@@ -249,6 +255,7 @@ class Service:
         answer = await talk.ask(
             question,
             sampling=_sampling(sampling or {}),
+            pacer=None if frame_budget is None else self._pacer(frame_budget),
             watch=self._step_reporter(number) if steps else None,
             on_text=lambda piece: self._post(number, "text", text=piece),
             on_progress=report,
@@ -297,9 +304,30 @@ class Service:
     async def _check(self, number: int, widths: list[int]) -> dict:
         return await self._loaded().check(widths)
 
+    async def _bench(
+        self,
+        number: int,
+        parts: list[str],
+        settings: dict | None = None,
+        prompts: list | None = None,
+        measured: dict | None = None,
+        forced: bool = False,
+    ) -> dict:
+        report = self._progress(number)
+        return await self._loaded().bench(
+            parts,
+            forced=forced,
+            settings=settings,
+            prompts=prompts,
+            measured=measured,
+            report=lambda what, done, total: report("bench", done, total, note=what),
+            stopped=lambda: number in self._stopped,
+        )
+
     async def _close(self, number: int) -> dict:
         if self._assistant:
             self._assistant.close()
             self._assistant = None
         self._chats.clear()
+        self._pacers.clear()
         return {}

@@ -14,7 +14,7 @@ from pathlib import Path
 from pyweb.cli.cdp import Pipe
 from pyweb.errors import BrowserError
 
-__all__ = ["ADAPTERS", "Browser", "find_browser", "flags", "pick_adapter"]
+__all__ = ["ADAPTERS", "Browser", "extra_flags", "find_browser", "flags", "pick_adapter"]
 
 ADAPTERS = ("auto", "software", "hardware")
 
@@ -101,7 +101,12 @@ def flags(adapter: str, checks: bool) -> list[str]:
         chosen += SOFTWARE + (() if checks else UNCHECKED)
     elif sys.platform == "linux":
         chosen += HARDWARE_LINUX
-    return chosen + shlex.split(os.environ.get("PYWEB_BROWSER_FLAGS", ""))
+    return chosen + extra_flags()
+
+
+def extra_flags() -> list[str]:
+    """The switches that the environment variable PYWEB_BROWSER_FLAGS adds."""
+    return shlex.split(os.environ.get("PYWEB_BROWSER_FLAGS", ""))
 
 
 class Browser:

@@ -21,10 +21,12 @@ class Layout:
 
     Args:
         models: model files by the name under which `/models/` serves them.
+        extra: further bytes, files or folders by their name at the site's root, as a benchmark needs them.
     """
 
-    def __init__(self, models: dict[str, Path] | None = None):
+    def __init__(self, models: dict[str, Path] | None = None, extra: dict[str, Path | bytes] | None = None):
         self.models = dict(models or {})
+        self.extra = dict(extra or {})
         self._runtime = runtime.runtime_folder()
         self._wheel: Path | None = None
         self._folders = {
@@ -44,6 +46,11 @@ class Layout:
         head, rest = pure.parts[0], pure.parts[1:]
         if head == "models":
             return self.models.get(str(PurePosixPath(*rest))) if rest else None
+        if head in self.extra:
+            found = self.extra[head]
+            if isinstance(found, bytes):
+                return None if rest else found
+            return _inside(found, PurePosixPath(*rest)) if rest else found
         if head in self._folders and rest:
             return _inside(self._folders[head], PurePosixPath(*rest))
         return _inside(self._folders[""], pure)
@@ -58,6 +65,13 @@ class Layout:
         for name, path in self.models.items():
             (target / "models").mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target / "models" / name)
+        for name, found in self.extra.items():
+            if isinstance(found, bytes):
+                (target / name).write_bytes(found)
+            elif found.is_dir():
+                shutil.copytree(found, target / name, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*"))
+            else:
+                shutil.copyfile(found, target / name)
         for name, make in self._generated().items():
             content = make()
             (target / name).parent.mkdir(parents=True, exist_ok=True)

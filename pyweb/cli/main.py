@@ -87,6 +87,37 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=_port, default=DEFAULT_PORT, help="of the local server")
 
 
+def _add_bench_options(parser: argparse.ArgumentParser) -> None:
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("--model", default=DEFAULT, help="short name, path or URL of a GGUF file")
+    source.add_argument("--shape", metavar="S", help="random weights of this model's sizes, such as qwen2.5-0.5b")
+    parser.add_argument("--parts", metavar="A,B", help="what is measured: modes,widths,prefill,roles,host,frames")
+    parser.add_argument("--runs", type=_positive, metavar="N", help="that count, warm-up aside")
+    parser.add_argument("--tokens", type=_positive, metavar="N", help="of a reply")
+    parser.add_argument("--prompts", metavar="FILE", help="JSON lines {id, instruction, page} in place of the built-in")
+    parser.add_argument("--visits", action="store_true", help="also a first and a second visit, with an empty profile")
+    parser.add_argument("--smoke", action="store_true", help="everything once, as little as there is")
+    parser.add_argument("--json", action="store_true", help="one line of JSON on standard output")
+    parser.add_argument("--out", metavar="FILE", help="also write the JSON here")
+    parser.add_argument("--fresh", action="store_true", help="start with an empty, temporary browser profile")
+    parser.add_argument("--adapter", choices=("auto", "software", "hardware"), default="auto")
+    parser.add_argument("--checks", action="store_true", help="keep bounds checks on the software adapter")
+    parser.add_argument("--port", type=_port, default=DEFAULT_PORT, help="of the local server")
+    parser.add_argument("--timeout", type=_positive, default=1800, metavar="S", help="seconds for one page")
+    grid = parser.add_argument_group("on the browsers of a Selenium Grid")
+    grid.add_argument("--grid", metavar="URL", help="such as http://192.0.2.1:4444; needs pyweb[grid]")
+    grid.add_argument("--host", metavar="ADDRESS", help="of this machine, as the Grid's nodes reach it")
+    other = parser.add_argument_group("beside other engines")
+    other.add_argument("--peers", metavar="A,B", help="wllama, transformers, webllm")
+    other.add_argument("--prompt-tokens", type=_positive, metavar="N", help="of the prompt (838)")
+    other.add_argument("--onnx", metavar="DIR", help="the model of transformers.js")
+    other.add_argument("--webllm-lib", metavar="URL", help="the model library of WebLLM")
+    other.add_argument("--webllm-weights", metavar="URL", help="the folder of its weights")
+    folder = parser.add_argument_group("without network")
+    folder.add_argument("--folder", metavar="DIR", help="write a static folder with all that is needed, run nothing")
+    folder.add_argument("--force", action="store_true", help="also into a folder that holds other files")
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="pyweb", description="A language model on the visitor's own GPU, in the browser.")
     parser.add_argument("--version", action="version", version=f"pyweb {pyweb.__version__}")
@@ -138,6 +169,9 @@ def _parser() -> argparse.ArgumentParser:
     visits.add_argument("--count", type=_positive, default=2, metavar="N", help="visits, the first with nothing kept")
     visits.add_argument("--adapter", choices=("auto", "software", "hardware"), default="auto")
     visits.add_argument("--json", action="store_true")
+
+    bench = add("bench", "bench:bench", "speed in a browser: here, on a Selenium Grid, beside other engines")
+    _add_bench_options(bench)
 
     models = add("models", "models:models", "known models, or a description of a model file")
     models.add_argument("--inspect", metavar="MODEL", help="a GGUF file, or the short name of a known model")

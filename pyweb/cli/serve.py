@@ -11,7 +11,7 @@ from pyweb.cli.sizes import first_visit, table
 from pyweb.errors import UsageError
 from pyweb.storage.registry import DEFAULT
 
-__all__ = ["serve", "site"]
+__all__ = ["check_target", "serve", "site"]
 
 
 def _layout(names: list[str]) -> Layout:
@@ -38,13 +38,18 @@ def _holds_something_else(folder: Path) -> bool:
     return folder.is_dir() and not earlier and any(folder.iterdir())
 
 
+def check_target(folder: Path, force: bool) -> None:
+    """Raises UsageError where a site can't be written into a folder, or would mix with files that are none of it."""
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is not a folder.")
+    if not force and _holds_something_else(folder):
+        raise UsageError(f"The folder {folder} holds other files.", "Choose an empty folder, or add --force.")
+
+
 def site(options: Namespace) -> None:
     """Writes the site as a folder of static files."""
     target = Path(options.out)
-    if target.exists() and not target.is_dir():
-        raise UsageError(f"{target} is not a folder.")
-    if not options.force and _holds_something_else(target):
-        raise UsageError(f"The folder {target} holds other files.", "Choose an empty folder, or add --force.")
+    check_target(target, options.force)
     _layout([] if options.no_model else options.model or [DEFAULT]).write(target)
     print(table(first_visit()))
     note(f"The site is in {target}: any web server can serve it.")

@@ -6,6 +6,7 @@ import json
 import mimetypes
 import os
 import re
+import socket
 import threading
 import urllib.parse
 from collections.abc import Callable
@@ -16,11 +17,12 @@ from pathlib import Path
 from pyweb.cli import precompress
 from pyweb.errors import SetupError
 
-__all__ = ["DEFAULT_PORT", "Job", "LocalServer", "Resolve"]
+__all__ = ["DEFAULT_PORT", "LOOPBACK", "Job", "LocalServer", "Resolve"]
 
 DEFAULT_PORT = 8765
 PORTS_TRIED = 50
 LAST_PORT = 65535
+LOOPBACK = "127.0.0.1"
 
 # A Python installation's own table may be overruled by the system's; these must be right.
 TYPES = {
@@ -66,7 +68,7 @@ class Job:
 
 
 class LocalServer:
-    """Serves on 127.0.0.1 in threads of its own.
+    """Serves on one address of this machine in threads of its own.
 
     Args:
         resolve: from a URL path without its leading slash to a file, to bytes, or to None.
@@ -74,9 +76,10 @@ class LocalServer:
         job: answers `/__job` and `/__event` where given.
         foreign: the files are somebody else's page: no isolation, and the browser finds out the encoding.
         on_reply: called with path, status and bytes of the body of each reply, on the server's threads.
+        host: the address, or a name of it; other machines reach only another one than 127.0.0.1.
 
     Raises:
-        SetupError: no port is free.
+        SetupError: no port is free, or the address is none of this machine's.
     """
 
     def __init__(
@@ -86,12 +89,13 @@ class LocalServer:
         job: Job | None = None,
         foreign: bool = False,
         on_reply: OnReply = lambda path, status, length: None,
+        host: str = LOOPBACK,
     ):
         bound = {"resolve": staticmethod(resolve), "job": job, "foreign": foreign, "on_reply": staticmethod(on_reply)}
-        handler = type("BoundHandler", (_Handler,), bound)
-        self._http = _bind(handler, port)
+        handler = type("BoundHandler", (_Handler,), bound | {"host": host})
+        self._http = _bind(handler, host, port)
         self.port: int = self._http.server_address[1]
-        self.url = f"http://127.0.0.1:{self.port}/"
+        self.url = f"http://{host}:{self.port}/"
         self._thread = threading.Thread(target=self._http.serve_forever, daemon=True)
 
     def __enter__(self) -> "LocalServer":
@@ -118,11 +122,16 @@ class _Server(ThreadingHTTPServer):
         """A browser that is closed drops its connections: nothing to report."""
 
 
-def _bind(handler, port: int) -> _Server:
+def _bind(handler, host: str, port: int) -> _Server:
+    try:
+        with socket.socket() as probe:
+            probe.bind((host, 0))
+    except OSError as error:
+        raise SetupError(f"{host} is no address of this machine: {error.strerror}.", "Name one with --host.") from error
     last = min(port + PORTS_TRIED - 1, LAST_PORT)
     for candidate in range(port, last + 1) if port else [0]:
         try:
-            return _Server(("127.0.0.1", candidate), handler)
+            return _Server((host, candidate), handler)
         except OSError:
             continue
     raise SetupError(f"None of the ports {port} to {last} is free.", "Name one with --port.")
@@ -134,6 +143,7 @@ class _Handler(BaseHTTPRequestHandler):
     job: Job | None
     foreign: bool
     on_reply: OnReply
+    host: str
 
     def log_message(self, *args):
         pass
@@ -176,7 +186,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _host_is_local(self) -> bool:
         """A foreign name that resolves to this machine must not read from here (DNS rebinding)."""
         name = (self.headers.get("Host") or "").rsplit(":", 1)[0]
-        return name in ("127.0.0.1", "localhost", "")
+        return name in (LOOPBACK, "localhost", "", self.host)
 
     def _send_content(self, found: Path | bytes, suffix: str, body: bool) -> None:
         found, encoding = self._encoded(found)

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from argparse import Namespace
 
-from pyweb.cli import fetching, model_files, parts, runtime
+from pyweb.cli import fetching, model_files, parts, peers, runtime
 from pyweb.cli.browser import find_browser
 from pyweb.cli.browser_wheel import browser_wheel
 from pyweb.cli.console import Progress, note
@@ -52,10 +52,11 @@ def _browser(progress: Progress) -> None:
 
 
 def _test_tools(progress: Progress) -> None:
-    """What only tests need: node and npm for kernels, micropip, chromedriver for Selenium."""
+    """What only tests need: node and npm for kernels, micropip, an engine to compare with, chromedriver."""
     for name in ("node", "npm"):
         fetching.tool(name)
     runtime.pypi_wheel(parts.MICROPIP, progress)
+    peers.packages(["wllama"], progress)
     if shutil.which("chromedriver") or "chromium" not in find_browser() or not _can_use_apt():
         return
     progress.update("chromedriver", text="installing chromium-driver with apt")

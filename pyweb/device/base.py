@@ -4,7 +4,7 @@ Two implementations: `pyweb.device.browser` (the JavaScript bridge, in Pyodide) 
 the same bridge file in node. Handles are positive integers.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 __all__ = ["Device", "Source"]
@@ -24,6 +24,7 @@ class Device(Protocol):
 
     info: Mapping[str, object]
     limits: Mapping[str, int]
+    features: Collection[str]
 
     async def buffer(self, size: int, label: str = "") -> int:
         """A zeroed buffer of `size` bytes."""
@@ -49,6 +50,13 @@ class Device(Protocol):
     async def collect(self, ticket: int) -> bytes:
         """Waits for a submission; its read-backs, one after the other."""
 
+    async def time(self, program: int, repeats: int = 1) -> float:
+        """Nanoseconds of GPU time of one pass that runs the program `repeats` times.
+
+        Raises:
+            LimitError: the device lacks the feature `timestamp-query`.
+        """
+
     async def load(
         self,
         source: Source,
@@ -61,8 +69,9 @@ class Device(Protocol):
         A device in a browser raises StoppedError as soon as `signal` (of weights.js) is stopped.
         """
 
-    def counters(self) -> dict[str, int]:
-        """What the bridge did so far: `submits`, `maps`, `dispatches`."""
+    def counters(self) -> dict[str, float]:
+        """What the bridge did so far: `submits`, `maps`, `dispatches`; milliseconds in `submit` (`encode_ms`) and
+        waiting for the GPU in `collect` (`wait_ms`)."""
 
     def close(self) -> None:
         """Frees everything."""

@@ -15,7 +15,7 @@ def typed(error: JsException) -> PywebError:
     """The typed error that a bridge error names, so that it is the same on both sides."""
     known = getattr(errors, error.name, None)
     if isinstance(known, type) and issubclass(known, PywebError):
-        return known(error.message)
+        return known(error.message, getattr(error, "remedy", None))
     return PywebError(f"{error.name}: {error.message.rstrip('.')}.")
 
 
@@ -81,6 +81,7 @@ class BrowserDevice:
         self._stream = stream
         self.info = bridge.info.to_py()
         self.limits = bridge.limits.to_py()
+        self.features = frozenset(bridge.features.to_py())
 
     async def buffer(self, size: int, label: str = "") -> int:
         with _typed_errors():
@@ -113,6 +114,10 @@ class BrowserDevice:
         with _typed_errors():
             return (await self._bridge.collect(ticket)).to_bytes()
 
+    async def time(self, program: int, repeats: int = 1) -> float:
+        with _typed_errors():
+            return float(await self._bridge.time(program, repeats))
+
     async def load(
         self,
         source: BrowserSource,
@@ -132,7 +137,7 @@ class BrowserDevice:
         finally:
             report.destroy()
 
-    def counters(self) -> dict[str, int]:
+    def counters(self) -> dict[str, float]:
         return self._bridge.counters().to_py()
 
     def close(self) -> None:

@@ -135,6 +135,7 @@ def test_an_answer(assistant):
     assert sum(emitted for emitted, _, _ in answer.records) == 10
     assert sum(steps for _, steps, _ in answer.windows) == answer.steps == len(answer.records)
     assert "SwiftShader" in answer.adapter and answer.maps > 0 and answer.dispatches > answer.submits
+    assert answer.times.pop("paused") == 0
     assert answer.times.keys() == {"load", "prefill", "first_token", "decode"}
     assert all(seconds > 0 for seconds in answer.times.values())
 
