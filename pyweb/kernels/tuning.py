@@ -1,7 +1,7 @@
 """How kernels are cut for a class of device.
 
-What defines an order of additions (`lanes` of a row, `chunk` and threads of attention) is one value per model and device
-for all widths, so that N tokens in a step give the bits of N single steps. A product's `Cut` doesn't touch the order.
+What defines an order of additions (`lanes` of a row, `chunk` and threads of attention) is one value per model and
+device for all widths, so that N tokens in a step give the bits of N single steps. A product's `Cut` doesn't touch it.
 """
 
 from collections.abc import Mapping
@@ -64,8 +64,8 @@ def _cuts(*cuts: tuple[int, int, int, int]) -> dict[int, Cut]:
     return {width: Cut(*cut) for width, cut in zip(WIDTHS, cuts, strict=True)}
 
 
-# Found on an NVIDIA H200 by timing whole steps (docs/performance.md). Steps of one or two nodes wait for memory, so more
-# blocks are on their way; wider ones compute.
+# Found on an NVIDIA H200 by timing whole steps (docs/performance.md). Steps of one or two nodes wait for memory, so
+# more blocks are on their way; wider ones compute.
 _SMALL = {
     "qkv": _cuts((256, 2, 1, 1), (128, 2, 2, 2), (256, 4, 4, 1), (256, 4, 4, 1), (256, 4, 4, 1), (256, 4, 4, 1)),
     "residual": _cuts((256, 4, 1, 4), (256, 4, 2, 4), (128, 8, 4, 1), (128, 8, 4, 1), (128, 8, 4, 1), (128, 8, 4, 1)),
