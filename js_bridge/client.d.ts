@@ -194,6 +194,7 @@ export class Assistant {
   check(widths: number[], handlers?: Handlers): Promise<object>;
   bench(parts: BenchPart[], options?: BenchOptions): Promise<BenchResult>;
   forget(): Promise<object>;
+  prepare(mode?: string): Promise<{ calibration: { costs: Record<string, number>; window: number } | null }>;
   recalibrate(): Promise<{ costs: Record<string, number>; window: number }>;
   loaded: Loaded | null;
   request(method: string, params: object, handlers?: Handlers): Promise<any>;

@@ -198,6 +198,11 @@ export class Assistant {
     return this.request('forget', {});
   }
 
+  /** Compiles, checks and, on a first visit, measures what a mode needs, so that no question waits for it. */
+  prepare(mode = 'adaptive') {
+    return this.request('prepare', { mode });
+  }
+
   /** Measures again what steps cost on this device. */
   recalibrate() {
     return this.request('recalibrate', {});

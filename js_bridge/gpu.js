@@ -71,7 +71,7 @@ export async function open(gpu = globalThis.navigator?.gpu) {
   const adapter = await findAdapter(gpu);
   const device = await openDevice(adapter);
   // with both a kernel can tell which threads are of one subgroup
-  const subgroups = device.features.has('subgroups') && gpu.wgslLanguageFeatures.has('subgroup_id');
+  const subgroups = device.features.has('subgroups') && Boolean(gpu.wgslLanguageFeatures?.has('subgroup_id'));
   return new Bridge(device, adapter.info, subgroups);
 }
 

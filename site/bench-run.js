@@ -21,7 +21,7 @@ const STAGES = [
   ['weights', 'model end'],
   ['tables', 'kernels begin'],
   ['kernels and their self-check', 'kernels end'],
-  ['calibration', 'calibrated'],
+  ['what `adaptive` needs: all widths, calibration', 'prepared'],
 ];
 
 /**
@@ -49,7 +49,7 @@ function visitOf(marks, start, { fetched }) {
   return { seconds, fetched };
 }
 
-/** Loads the plan's model and calibrates where visits are measured. */
+/** Loads the plan's model and, where visits are measured, all that `adaptive` needs. */
 async function open({ model, context, kv, parts }, { onProgress, signal }) {
   const start = performance.now();
   const marks = {};
@@ -64,8 +64,8 @@ async function open({ model, context, kv, parts }, { onProgress, signal }) {
   const assistant = await Assistant.load({ model, context, kv, memory: 'off', onProgress: watch, signal });
   if (parts.includes('visits')) {
     onProgress({ stage: 'bench', note: 'calibration' });
-    await assistant.recalibrate();
-    mark('calibrated');
+    await assistant.prepare('adaptive');
+    mark('prepared');
   }
   return { assistant, visit: visitOf(marks, start, assistant.loaded) };
 }

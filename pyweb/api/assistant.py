@@ -137,6 +137,17 @@ class Assistant:
             await self._calibrated()
             return self.engine.calibration.to_dict()
 
+    async def prepare(self, mode: str = "adaptive") -> None:
+        """Compiles, checks and, on a first visit, measures what a mode needs, so that no question waits for it.
+
+        Raises:
+            UsageError: no such mode.
+        """
+        async with self._turn:
+            if mode == "adaptive":
+                await self._calibrated()
+            await self.engine.prepare(mode)
+
     async def draft_costs(self) -> dict[str, float]:
         """Milliseconds that drafting adds to a step, by the memory's tokens."""
         async with self._turn:

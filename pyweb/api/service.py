@@ -26,7 +26,7 @@ __all__ = ["Service", "start"]
 
 _METHODS = (
     *("load", "ask", "chat", "end_chat", "inspect", "perplexity", "check", "bench"),
-    *("forget", "recalibrate", "draft_costs", "close"),
+    *("forget", "prepare", "recalibrate", "draft_costs", "close"),
 )
 
 
@@ -287,6 +287,11 @@ class Service:
 
     async def _recalibrate(self, number: int) -> dict:
         return await self._loaded().recalibrate()
+
+    async def _prepare(self, number: int, mode: str = "adaptive") -> dict:
+        await self._loaded().prepare(mode)
+        calibration = self._loaded().engine.calibration
+        return {"calibration": calibration.to_dict() if calibration else None}
 
     async def _draft_costs(self, number: int) -> dict:
         return await self._loaded().draft_costs()

@@ -79,7 +79,7 @@ def _widths(section: Mapping) -> list[Table]:
         [row["width"], spread(row["milliseconds"]), _number(row["ratio"]), _number(_median(row) / row["width"])]
         for row in section["rows"]
     ]
-    note = f"Windows of {section['window']} steps, all nodes valid, drafting included; no window waits for another."
+    note = f"Windows of {section['window']} steps, all nodes valid, without drafting; no window waits for another."
     return [_table("A step by its width", ["width N", "T(N), ms", "T(N) / T(1)", "ms a node"], rows, note)]
 
 
@@ -156,19 +156,22 @@ def _host(section: Mapping) -> list[Table]:
     note = (
         "Bridge: encoding and submitting in JavaScript. Browser: waiting for the window, while the browser's GPU "
         "process and the GPU work. Python: the rest, with the way between Python and JavaScript. GPU alone: its steps "
-        "by timestamps, where kernel roles were measured before; two windows are in flight."
+        "by timestamps, where kernel roles were measured before; several windows are in flight."
     )
     return [_table("Host time of a window", heads, rows, note)]
 
 
 def _frames(section: Mapping) -> list[Table]:
     heads = ["window", "frame budget, ms", "frames a second", "median, ms", "99th percentile, ms", "ms a token"]
-    names = ("fps", "p50", "p99", "msPerToken")
+    heads += ["least share of the GPU"]
+    names = ("fps", "p50", "p99", "msPerToken", "leastShare")
     named = [("idle", section.get("idle") or {}), *((row["window"], row) for row in section["rows"])]
     rows = [
         [name, _number(row.get("frameBudget")), *(_number(row.get(column)) for column in names)] for name, row in named
     ]
     note = "A second device submits a small pass every 16.7 ms while the model decodes; ms from one done to the next."
+    if spin := next((row["spin"] for row in section["rows"] if row.get("spin")), None):
+        note += f" The GPU is slowed: {spin} µs of idle work follow each dispatch."
     return [_table("Frames while decoding", heads, rows, note)]
 
 

@@ -30,7 +30,7 @@ async def measure_widths(run: Run) -> dict:
     for number in range(run.settings.runs + 1):
         for place, width in enumerate(widths):
             await run.at(f"width {width}", number * len(widths) + place, (run.settings.runs + 1) * len(widths))
-            program = await engine.programs.calibration(width)
+            program = await engine.programs.calibration(width, drafting=False)
             window, windows = windows_of(prompt, width, run.settings.steps)
             await engine.begin_measurement((prompt - window * windows * width) // 2)
             tickets = [device.submit(program, window) for _ in range(windows)]

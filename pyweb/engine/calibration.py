@@ -9,6 +9,7 @@ from statistics import median
 from time import perf_counter
 
 from pyweb.device import Device
+from pyweb.engine.modes import DEPTH
 from pyweb.engine.programs import Programs
 from pyweb.kernels.tuning import WIDTHS
 
@@ -143,9 +144,9 @@ async def calibrate_window(
 
 
 async def _pace(device: Device, program: int, window: int, readback: Sequence[int]) -> float:
-    """Seconds a step in windows of so many, two of them in flight."""
+    """Seconds a step in windows of so many, as many of them in flight as in a reply."""
     left = _WINDOW_STEPS // window
-    pending = deque(device.submit(program, window, readback) for _ in range(2))
+    pending = deque(device.submit(program, window, readback) for _ in range(DEPTH))
     completed = []
     while pending:
         await device.collect(pending.popleft())

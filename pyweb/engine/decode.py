@@ -155,7 +155,7 @@ class Decoding:
 
     async def _fill(self, pending: deque[_Window], result: Generation) -> None:
         """Submits windows: as many ahead as the mode has, or a single one behind a rest while frames come late."""
-        while len(pending) < (self.mode.depth if self.pacer.at_ease else 1):
+        while len(pending) < self.pacer.depth(self.mode.depth):
             await self.pacer.rest()
             pending.append(await self._submit(len(result.ids), pending))
 

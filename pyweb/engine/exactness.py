@@ -1,5 +1,6 @@
 """Compares steps of several widths with single steps, bit for bit, on the device at hand."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 from pyweb.device import Device
@@ -9,9 +10,10 @@ from pyweb.plan.step import StepPlan
 
 __all__ = ["Exactness"]
 
-# One full step of the widest width on a GPU; a software adapter takes a tenth of a second for a whole step, so there
-# the cache of the first layers stands for all.
+# One full step of the widest width on a GPU, and the logits of its first and last node; a software adapter takes a
+# tenth of a second for a whole step, so there the cache of the first layers stands for all.
 _TOKENS, _SOFTWARE_TOKENS, _SOFTWARE_LAYERS = 34, 10, 2
+_POSITIONS = (0, 31)
 
 Begin = Callable[[Sequence[int]], None]
 
@@ -41,47 +43,62 @@ class Exactness:
 
     async def allowed(self, widths: Sequence[int]) -> tuple[int, ...]:
         """Those of `widths` that may run: all, once each is checked, or width 1 alone where one differs."""
-        for width in widths:
-            if width not in self._equal:
-                await self._check(width)
+        missing = [width for width in widths if width not in self._equal]
+        if len(missing) > 1:  # compiled side by side
+            await asyncio.gather(*(self._compile(width) for width in missing))
+        for width in missing:
+            await self._check(width)
         return tuple(widths) if all(self._equal.values()) else (1,)
+
+    @property
+    def _scope(self) -> tuple[int | None, int]:
+        """Layers that a check compares, None for all with the head; and its tokens."""
+        return (_SOFTWARE_LAYERS, _SOFTWARE_TOKENS) if self._plan.tuning.barrier_free else (None, _TOKENS)
+
+    async def _compile(self, width: int) -> None:
+        layers, _ = self._scope
+        await self._programs.prefill(width, width, "" if layers else "logits", layers)
 
     async def _check(self, width: int) -> None:
         """A chain of tokens in steps of `width` against single steps."""
-        software = self._plan.tuning.barrier_free
-        layers, count = (_SOFTWARE_LAYERS, _SOFTWARE_TOKENS) if software else (None, _TOKENS)
+        layers, count = self._scope
         ids = [1 + i * 7919 % (self._plan.decoder.vocabulary - 1) for i in range(count)]
         if self._single is None:
-            self._single = await self.trace(ids, 1, layers)
-        self._equal[width] = await self.trace(ids, width, layers) == self._single
+            self._single = await self.trace(ids, 1, layers, _POSITIONS)
+        self._equal[width] = await self.trace(ids, width, layers, _POSITIONS) == self._single
 
     async def compare(self, ids: Sequence[int], widths: Sequence[int] = WIDTHS) -> dict[int, bool]:
         """Whether the whole model gives `ids` the same logits and cache in steps of each width as in single ones."""
         single = await self.trace(ids, 1)
         return {width: await self.trace(ids, width) == single for width in widths if width > 1}
 
-    async def trace(self, ids: Sequence[int], width: int, layers: int | None = None) -> tuple[list[bytes], list[bytes]]:
+    async def trace(
+        self, ids: Sequence[int], width: int, layers: int | None = None, positions: Sequence[int] | None = None
+    ) -> tuple[list[bytes], list[bytes]]:
         """Logits of every position but the last and the cache of every layer, for `ids` in steps of `width`.
 
-        With `layers`, only the cache of so many.
+        With `layers`, only the cache of so many; with `positions`, only the logits of those.
         """
         self._begin(ids)
         plan = self._plan
-        row, logits, count = plan.decoder.vocabulary * 4, [], len(ids) - 1
+        row, logits, tickets, count = plan.decoder.vocabulary * 4, [], [], len(ids) - 1
         for first in range(0, count, width):
             nodes = min(width, count - first)
             program = await self._programs.prefill(width, first + width, "" if layers else "logits", layers)
-            wanted = () if layers else (plan.buffers.logits.buffer, 0, nodes * row)
-            ticket = self._device.submit(program, 1, wanted)
+            wanted = [i for i in range(nodes) if not layers and (positions is None or first + i in positions)]
+            readbacks = [number for i in wanted for number in (plan.buffers.logits.buffer, i * row, row)]
+            tickets.append(self._device.submit(program, 1, readbacks))
+        cache = [self._committed(layer, count) for layer in range(layers or plan.decoder.layers)]
+        for ticket in tickets:
             data = await self._device.collect(ticket)
-            logits += [data[i * row : (i + 1) * row] for i in range(nodes)]
-        return logits, [await self._committed(layer, count) for layer in range(layers or plan.decoder.layers)]
+            logits += [data[at : at + row] for at in range(0, len(data), row)]
+        return logits, [await self._device.collect(ticket) for ticket in cache]
 
-    async def _committed(self, layer: int, count: int) -> bytes:
-        """Keys and values of the first `count` positions of a layer, which no draft has moved."""
+    def _committed(self, layer: int, count: int) -> int:
+        """Ticket of the keys and values of the first `count` positions of a layer, which no draft has moved."""
         buffers, decoder = self._plan.buffers, self._plan.decoder
         run = buffers.slots * decoder.head_size * (2 if buffers.kv_f16 else 4)
         size = count * run // buffers.slots
         kv = buffers.kv[layer].buffer
         readbacks = [number for head in range(2 * decoder.kv_heads) for number in (kv, head * run, size)]
-        return await self._device.collect(self._device.submit(0, 1, readbacks))
+        return self._device.submit(0, 1, readbacks)

@@ -8,9 +8,10 @@ from typing import Protocol
 from pyweb.errors import UsageError
 from pyweb.kernels.tuning import WIDTHS
 
-__all__ = ["DEFAULT_WINDOW", "FixedWidth", "Mode", "Steering", "parse_mode"]
+__all__ = ["DEFAULT_WINDOW", "DEPTH", "FixedWidth", "Mode", "Steering", "parse_mode"]
 
 DEFAULT_WINDOW = 4
+DEPTH = 3  # windows in flight: with two the GPU waits while a browser records one that it runs as fast
 MAX_WINDOW = 32
 _FORMS = "greedy, loop, fixed:N and adaptive"
 
@@ -26,7 +27,7 @@ class Mode:
     name: str
     width: int | None
     window: int | None
-    depth: int = 2
+    depth: int = DEPTH
 
     @property
     def drafts(self) -> bool:

@@ -85,6 +85,12 @@ class Pacer:
         """Whether frames come in time without a pause, so that the GPU may be given work ahead."""
         return self.share == 1
 
+    def depth(self, most: int) -> int:
+        """How many of `most` submissions may be in flight."""
+        if self.budget is None:
+            return most
+        return min(most, 2 if self.at_ease else 1)
+
     def hear(self, frames: int, late: int) -> None:
         """News of the page: so many frames since the last news, so many of them late."""
         if self.budget is None or frames < 1:

@@ -67,9 +67,9 @@ class Programs:
         key = ("drafting", remembered, times)
         return await self._program(key, lambda: self.drafting.dispatches(remembered) * times)
 
-    async def calibration(self, width: int) -> int:
+    async def calibration(self, width: int, drafting: bool = True) -> int:
         """A step of `width` nodes, all valid, that advances like a prefill and drafts like a decode step."""
-        return await self._program(("calibration", width), self._calibration, width)
+        return await self._program(("calibration", width, drafting), self._calibration, width, drafting)
 
     async def once(self, dispatches: list[Dispatch]) -> None:
         """Submits dispatches that are run once a request."""
@@ -113,7 +113,7 @@ class Programs:
             step += self.drafting.dispatches(remembered)
         return step
 
-    def _calibration(self, width: int) -> list[Dispatch]:
+    def _calibration(self, width: int, drafting: bool) -> list[Dispatch]:
         plan = self._plan
         step = [plan.prefill_step(width), *plan.forward(width, plan.chunks(CALIBRATED_LENGTH)), *plan.head(width)]
-        return [*step, plan.choose(width)[0], *self.drafting.dispatches(0)]
+        return [*step, plan.choose(width)[0], *(self.drafting.dispatches(0) if drafting else [])]

@@ -1,5 +1,6 @@
 """Dispatches as data, and the assembler that turns lists of them into programs on a device."""
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -46,6 +47,7 @@ class Assembler:
     def __init__(self, device: Device):
         self._device = device
         self._pipelines: dict[Kernel, int] = {}
+        self._compiling: dict[Kernel, asyncio.Future] = {}
         self._groups: dict[tuple[Kernel, tuple[Binding, ...]], int] = {}
 
     async def compile(self, kernels: Iterable[Kernel]) -> None:
@@ -54,10 +56,22 @@ class Assembler:
         Raises:
             LimitError, ShaderError: see `pyweb.kernels.compose`.
         """
-        missing = [kernel for kernel in dict.fromkeys(kernels) if kernel not in self._pipelines]
-        shaders = [compose(kernel.role, dict(kernel.values), self._device.limits) for kernel in missing]
-        handles = await self._device.compile([(shader.label, shader.code) for shader in shaders])
-        self._pipelines.update(zip(missing, handles, strict=True))
+        wanted = [kernel for kernel in dict.fromkeys(kernels) if kernel not in self._pipelines]
+        missing = [kernel for kernel in wanted if kernel not in self._compiling]
+        if missing:
+            task = asyncio.ensure_future(self._compile(missing))
+            self._compiling |= dict.fromkeys(missing, task)
+        for task in {self._compiling[kernel] for kernel in wanted}:
+            await task
+
+    async def _compile(self, kernels: Sequence[Kernel]) -> None:
+        try:
+            shaders = [compose(kernel.role, dict(kernel.values), self._device.limits) for kernel in kernels]
+            handles = await self._device.compile([(shader.label, shader.code) for shader in shaders])
+            self._pipelines.update(zip(kernels, handles, strict=True))
+        finally:
+            for kernel in kernels:
+                del self._compiling[kernel]
 
     def commands(self, dispatches: Sequence[Dispatch]) -> list[int]:
         """Program text of dispatches whose kernels are compiled.

@@ -22,6 +22,8 @@ from pyweb.speculation.costs import Costs
 
 __all__ = ["CURVES", "Outcome", "ReplySteps", "compare", "read_traces", "simulate", "trace_steps"]
 
+IN_FLIGHT = 3  # windows, as in the decoding loop
+
 # T(N)/T(1) for the widths: a workstation, a laptop GPU, an integrated GPU.
 CURVES = {
     "flat": (1.0, 1.04, 1.1, 1.2, 1.75, 3.2),
@@ -170,7 +172,7 @@ def _emitted(tree, rest: Sequence[int]) -> bytes:
 def simulate(
     controller: Controller, reply: ReplySteps, costs: Sequence[float], window: int = 1
 ) -> tuple[float, Counter]:
-    """Runs a reply in windows, two in flight: a choice is made before the window before it is read.
+    """Runs a reply in windows, IN_FLIGHT of them at a time: a choice is made before those ahead of it are read.
 
     Args:
         controller: keeps what it learned; it's told every window's time.
@@ -183,7 +185,7 @@ def simulate(
         end is free.
     """
     controller.begin()
-    in_flight = [controller.width(), controller.width()]
+    in_flight = [controller.width() for _ in range(IN_FLIGHT)]
     milliseconds, steps, position = 0.0, Counter(), 0
     while in_flight:
         width = in_flight.pop(0)

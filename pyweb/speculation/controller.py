@@ -1,7 +1,7 @@
 """The controller: chooses, between windows, how many tree nodes the steps of the next window have.
 
 It takes the width with the most expected tokens for its milliseconds (paper, "Feedback Control of
-Speculation Width"). Two windows are in flight, so what it knows is two windows old when its choice runs;
+Speculation Width"). Three windows are in flight, so what it knows is as many old when its choice runs;
 `Expectation` learns with that delay. A budget, in steps of plain decoding, bounds what speculation may
 lose: gains fill it, losses and probes empty it, every token adds a little. In debt, a wider tree needs
 better prospects, the better the deeper the debt.

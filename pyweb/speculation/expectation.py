@@ -3,7 +3,7 @@
 Two questions, each with a table of decayed counts:
 
 * which match lengths will the drafts of the window have that is submitted now? The newest record
-  that the host has seen is two windows old then, so the table is kept by that record's match length
+  that the host has seen is some windows old then, so the table is kept by that record's match length
   and outcome, and learns from pairs as far apart as the two really are;
 * how many tokens does a step of width N emit at a match length? A record tells that for its own width
   only. But trees of all widths are first nodes of the same tree, so what one width yields says much
@@ -108,7 +108,7 @@ class Expectation:
         self._accepted = self._foreseen = 0.0
 
     def tokens(self, state: int) -> list[float]:
-        """Expected tokens a step, by width, of the window two after the one that ended in `state`."""
+        """Expected tokens a step, by width, of the window submitted after the one that ended in `state` was seen."""
         rows = self._rows[state]
         drafted = [-1.0] * len(WIDTHS)
         total = sum(rows)

@@ -106,8 +106,8 @@ def test_roles_without_weights_or_time_have_dashes_and_the_whole_step_comes_last
 
 def test_frames_stand_beside_those_of_an_idle_page():
     assert rows_of("Frames") == [
-        ["idle", "–", "60.0", "16.7", "17.0", "–"],
-        ["4", "–", "31.2", "30.0", "51.2", "7.50"],
+        ["idle", "–", "60.0", "16.7", "17.0", "–", "–"],
+        ["4", "–", "31.2", "30.0", "51.2", "7.50", "–"],
     ]
 
 

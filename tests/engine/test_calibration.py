@@ -149,9 +149,9 @@ class WindowedDevice(FakeDevice):
         return b""
 
 
-@pytest.mark.parametrize("late, window", [(0.0, 1), (0.0019, 1), (0.0035, 2), (0.0075, 4), (0.03, 4)])
+@pytest.mark.parametrize("late, window", [(0.0, 1), (0.0039, 1), (0.0075, 2), (0.0155, 4), (0.06, 4)])
 def test_the_smallest_window_that_loses_little(clock, late, window):
-    """With two windows in flight, news that come later than a window takes leave the device idle."""
+    """With three windows in flight, news that come later than two windows take leave the device idle."""
     device, begun = WindowedDevice(clock, late), []
     chosen = asyncio.run(calibrate_window(device, WidthAsProgram(), lambda: begun.append(1), (7, 512, 64)))
     assert chosen == window and len(begun) == 3

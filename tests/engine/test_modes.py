@@ -13,7 +13,7 @@ def test_greedy_reads_back_after_every_token():
 
 
 def test_loop():
-    assert parse_mode("loop") == Mode("loop", width=1, window=DEFAULT_WINDOW, depth=2)
+    assert parse_mode("loop") == Mode("loop", width=1, window=DEFAULT_WINDOW, depth=3)
     assert parse_mode("loop", 7).window == 7
 
 

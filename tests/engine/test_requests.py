@@ -36,6 +36,7 @@ def generate(engine, prompt=(1, 2, 3), **options):
     "options, sentence",
     [
         ({"mode": "beam"}, "'beam'"),
+        ({"prompt": (1, 227)}, "beyond the model's 227"),
         ({"window": 0}, "window"),
         ({"window": 33}, "33"),
         ({"max_tokens": 0}, "at least one token"),

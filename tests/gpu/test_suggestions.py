@@ -10,7 +10,7 @@ from pyweb.kernels.tuning import SOFTWARE
 from pyweb.speculation.tree import Tree
 
 NOTHING = 0xFFFFFFFF
-PROMPT = [(i * 37 + 11) % 250 for i in range(20)]
+PROMPT = [(i * 37 + 11) % 227 for i in range(20)]
 
 
 class Oracle:

@@ -202,11 +202,11 @@ def test_memory_holds_earlier_replies():
     assert list(again.tokens[0]) == [1, 2, 3, 3, 3, 3]
 
 
-def test_choices_take_effect_two_windows_late():
+def test_choices_take_effect_three_windows_late():
     controller = Controller(costs_of("flat"))
     simulate(controller, stream(12, NEVER, 0), CURVES["flat"], window=2)
     calls = [entry[0] for entry in controller.log if entry[0] != "completed"]
-    assert calls[:6] == ["begin", "width", "width", "observe", "width", "observe"]
+    assert calls[:6] == ["begin", "width", "width", "width", "observe", "width"]
     assert calls.count("width") == calls.count("observe")
 
 
