@@ -45,6 +45,8 @@ __all__ = ["DEFAULT_CONTEXT", "Engine"]
 DEFAULT_CONTEXT = 4096
 GREEDY = Sampling()
 _PREFILL_WIDTH = 32
+# Chunks in flight: on a fast GPU one takes less time than the way to it and back, on a software adapter seconds.
+_PREFILL_DEPTH, _SOFTWARE_PREFILL_DEPTH = 4, 2
 
 Report = Callable[[int, int], None]
 
@@ -385,7 +387,8 @@ class Engine:
         start: int = 0,
     ) -> None:
         """Computes tokens `start` to the last but one; the last becomes node 0."""
-        loop = Prefilling(self.device, self._programs, width, pacer, on_progress, stopped, head)
+        depth = _SOFTWARE_PREFILL_DEPTH if self.tuning.barrier_free else _PREFILL_DEPTH
+        loop = Prefilling(self.device, self._programs, width, pacer, on_progress, stopped, depth, head)
         done = await loop.run(start, len(prompt) - 1)
         self._cached = list(prompt[:done])
         if stopped():

@@ -10,7 +10,6 @@ from pyweb.engine.programs import Programs
 
 __all__ = ["Prefilling"]
 
-_DEPTH = 4  # chunks in flight: one takes less time on a fast GPU than the way to it and back
 
 
 @dataclass(frozen=True)
@@ -33,6 +32,7 @@ class Prefilling:
         pacer: says how much of the GPU it may take.
         on_progress: called with tokens done and all.
         stopped: asked once a chunk is done; True ends the loop.
+        depth: chunks in flight at most.
         head: see `Programs.prefill`.
     """
 
@@ -42,6 +42,7 @@ class Prefilling:
     pacer: Pacer
     on_progress: Callable[[int, int], None]
     stopped: Callable[[], bool]
+    depth: int
     head: str = ""
     _pending: deque[_Chunk] = field(default_factory=deque, init=False)
     _last: float = field(default=0.0, init=False)
@@ -51,7 +52,7 @@ class Prefilling:
         done = start
         self.on_progress(start, total)
         for first in range(start, total, self.width):
-            while len(self._pending) >= self.pacer.depth(_DEPTH):
+            while len(self._pending) >= self.pacer.depth(self.depth):
                 done = await self._collect(total)
             if done > start and self.stopped():
                 break

@@ -2,35 +2,16 @@
 
 import asyncio
 import json
-from dataclasses import replace
-from zlib import crc32
 
 import pytest
 
 import pyweb
-from pyweb.api import opening
-from pyweb.api.assistant import Assistant
 from pyweb.engine import Calibration, Sampling, engine
-from pyweb.errors import DeviceLostError, PromptTooLongError, StoppedError, UsageError
-from pyweb.prompt import Tokenizer
+from pyweb.errors import PromptTooLongError, StoppedError, UsageError
 from pyweb.speculation.memory import Memory
-from pyweb.weights import read_gguf
-from tests.gpu.conftest import FIXTURES, CachingDevice
-from tests.gpu.dawn import FileSource
+from tests.api.conftest import COSTS, QUESTION, Words, ask, remember
 
-VOCABULARY, MODEL = 227, "tiny"
-QUESTION = "What does the keeper of the light do when the fog comes in from the sea ?"
-COSTS = Calibration({1: 20.0, 2: 21.0, 4: 22.0, 8: 24.0}, 1)
-
-
-class Words:
-    """A backend with an id a word: encoding hashes, decoding names the id."""
-
-    def encode(self, text):
-        return [crc32(word.encode()) % VOCABULARY for word in text.split()]
-
-    def decode(self, ids):
-        return "".join(f" w{number}" for number in ids)
+MODEL = "tiny"
 
 
 class DictStore(dict):
@@ -45,46 +26,6 @@ class DictStore(dict):
     async def remove(self, prefix):
         for key in [key for key in self if key.startswith(prefix)]:
             del self[key]
-
-
-@pytest.fixture(scope="module")
-def device():
-    device = CachingDevice()
-    yield device
-    device.close()
-
-
-async def with_vocabulary(read, size):
-    """The tiny model carries no vocabulary: gives it one, in which the last word ends a reply."""
-    gguf = await read_gguf(read, size)
-    words = {"tokenizer.ggml.tokens": [f"w{i}" for i in range(VOCABULARY)], "tokenizer.ggml.eos_token_id": 226}
-    return replace(gguf, metadata=gguf.metadata | words)
-
-
-@pytest.fixture(scope="module")
-def open_assistant(device):
-    """Loads the tiny model: open_assistant() -> a new assistant."""
-
-    async def tokenizer(gguf):
-        return Tokenizer(Words(), Words(), {})
-
-    async def source():
-        return FileSource(device, FIXTURES / "tiny_tied.gguf")
-
-    async def same_device():
-        return device
-
-    def load(open_device=same_device, **options):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(opening, "read_gguf", with_vocabulary)
-            return asyncio.run(Assistant.load(open_device, source, tokenizer, **options))
-
-    return load
-
-
-@pytest.fixture
-def assistant(open_assistant):
-    return open_assistant()
 
 
 @pytest.fixture
@@ -102,14 +43,6 @@ def watch(assistant, monkeypatch):
 
     monkeypatch.setattr(assistant.engine, "generate", spy)
     return given
-
-
-def ask(assistant, question=QUESTION, **options):
-    return asyncio.run(assistant.ask(question, **{"max_tokens": 10, "mode": "fixed:8"} | options))
-
-
-def remember(assistant, *arguments):
-    asyncio.run(assistant.remember(*arguments))
 
 
 def memory_keys(store):
@@ -316,81 +249,10 @@ def test_check(assistant):
         asyncio.run(assistant.check((3,)))
 
 
-def talk(chat, question, **options):
-    return asyncio.run(chat.ask(question, **{"max_tokens": 8, "mode": "loop"} | options))
-
-
-@pytest.mark.parametrize("mode", ["greedy", "loop", "fixed:8", "adaptive"])
-@pytest.mark.parametrize("sampling", [None, Sampling(temperature=1.0, seed=3, presence_penalty=0.5)], ids=["", "drawn"])
-def test_follow_ups_give_what_a_fresh_prefill_gives(assistant, mode, sampling):
-    assistant.engine.calibration = COSTS
-    remember(assistant, "conversation")
-    chat = assistant.chat(text="the fog comes in from the sea", system="be brief")
-    options = {"mode": mode, "sampling": sampling}
-    asyncio.run(assistant.engine.prepare(mode))  # its check empties the cache
-    first = talk(chat, QUESTION, **options)
-    second = talk(chat, "And then ?", **options)
-    third = talk(chat, "And last ?", **options)
-    for before, answer in ((first, second), (second, third)):
-        shared = [*before.prompt_ids, *before.reply_ids]
-        assert answer.prompt_ids[: len(shared)] == shared
-        assert answer.reused == len(shared) - (before.finish_reason != "stop") and answer.dropped == 0
-    generate = assistant.engine.generate(
-        third.prompt_ids,
-        max_tokens=8,
-        stops=assistant._stops,
-        mode="greedy",
-        sampling=sampling or Sampling(),
-        reuse=False,
-    )
-    assert asyncio.run(generate).ids == third.reply_ids
-
-
-def test_a_conversation_that_outgrows_the_context_drops_its_oldest_turns(assistant):
-    chat = assistant.chat(text="the page stays where it is", system="and so does this")
-    answers = [talk(chat, f"Question number {i} " + "of many words " * 4, max_tokens=20) for i in range(5)]
-    material = assistant.tokenizer.encode_untrusted("the page stays where it is")
-    for answer in answers:
-        ids = answer.prompt_ids
-        assert any(ids[at : at + len(material)] == material for at in range(len(ids)))
-        assert len(ids) + 20 <= assistant.engine.context
-    dropped = [answer.dropped for answer in answers]
-    assert dropped[0] == 0 and sum(dropped) > 0
-    said = [[note for note in answer.notes if "outgrown" in note] for answer in answers]
-    assert [bool(notes) for notes in said] == [count > 0 for count in dropped]
-    assert len(chat.conversation.turns) == 5 - sum(dropped)
-
-
 def test_a_full_context_ends_the_reply(assistant):
     answer = ask(assistant, text="word " * 70, max_tokens=500)
     assert answer.finish_reason == "length"
     assert len(answer.prompt_ids) + len(answer.reply_ids) == assistant.engine.context
-
-
-def test_a_question_that_fails_leaves_the_conversation_as_it_was(assistant):
-    chat = assistant.chat(text="some text")
-    talk(chat, "One ?")
-    turns = chat.conversation.turns
-    for question, options, error in (
-        ("", {}, UsageError),
-        ("word " * 200, {}, PromptTooLongError),
-        ("Two ?", {"mode": "fixed:3"}, UsageError),
-        ("Two ?", {"stop": [""]}, UsageError),
-        ("Two ?", {"stopped": lambda: True}, StoppedError),
-    ):
-        with pytest.raises(error):
-            talk(chat, question, **options)
-        assert chat.conversation.turns == turns
-    assert talk(chat, "Two ?").reused > 0
-
-
-def test_a_stopped_reply_stays_in_the_conversation(assistant):
-    chat, seen = assistant.chat(), []
-    answer = talk(chat, QUESTION, max_tokens=60, on_text=seen.append, stopped=lambda: len(seen) > 3)
-    assert answer.finish_reason == "cancelled" and answer.reply_ids
-    assert chat.conversation.turns[0].reply == tuple(answer.reply_ids)
-    follow_up = talk(chat, "Two ?")
-    assert follow_up.reused == len(answer.prompt_ids) + len(answer.reply_ids) - 1
 
 
 @pytest.mark.parametrize("mode", ["greedy", "loop", "fixed:8"])
@@ -413,93 +275,3 @@ def test_a_question_can_be_stopped_before_its_turn(assistant):
 
     first, second, third = asyncio.run(both())
     assert isinstance(second, StoppedError) and first.reply_ids == third.reply_ids
-
-
-class LosingDevice:
-    """A device that is lost after so many read-backs."""
-
-    def __init__(self, device, left):
-        self._device, self.left, self.closed = device, left, False
-
-    def __getattr__(self, name):
-        return getattr(self._device, name)
-
-    async def collect(self, ticket):
-        self.left -= 1
-        data = await self._device.collect(ticket)
-        if self.left < 0:
-            raise DeviceLostError("The GPU device was lost (test).")
-        return data
-
-    def close(self):
-        self.closed = True
-
-
-def losing(device, *left):
-    """open_device that gives devices which are lost after so many read-backs each; the last one lasts."""
-    made = []
-
-    async def open_device():
-        made.append(LosingDevice(device, left[len(made)] if len(made) < len(left) else 1 << 30))
-        return made[-1]
-
-    return open_device, made
-
-
-def load_collects(device, open_assistant):
-    """Read-backs that loading takes."""
-    open_device, made = losing(device)
-    open_assistant(open_device)
-    return (1 << 30) - made[0].left
-
-
-@pytest.mark.parametrize("after", [0, 1, 5])
-def test_a_lost_device_is_recovered_once_by_itself(device, open_assistant, after):
-    """Idle (before the first read-back of the question) or within the reply: no text twice, none missing."""
-    loading = load_collects(device, open_assistant)
-    open_device, made = losing(device, loading + after)
-    assistant = open_assistant(open_device)
-    pieces, stages = [], []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(opening, "read_gguf", with_vocabulary)
-        answer = ask(
-            assistant, mode="loop", max_tokens=24, on_text=pieces.append, on_progress=lambda *p: stages.append(p[0])
-        )
-    assert len(made) == 2 and made[0].closed and assistant.device is made[1]
-    assert "".join(pieces) == answer.answer and "model" in stages
-    assert answer.reply_ids == ask(open_assistant(), mode="loop", max_tokens=24).reply_ids
-
-
-def test_a_device_lost_again_is_an_error(device, open_assistant):
-    loading = load_collects(device, open_assistant)
-    open_device, made = losing(device, loading + 3, loading + 3)
-    assistant = open_assistant(open_device)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(opening, "read_gguf", with_vocabulary)
-        with pytest.raises(DeviceLostError):
-            ask(assistant, mode="loop", max_tokens=24)
-        assert len(made) == 2
-        chat = assistant.chat(text="some text")
-        assert talk(chat, "One ?").reply_ids and len(made) == 3
-
-
-def test_a_device_lost_while_loading_is_tried_once_more(device, open_assistant):
-    open_device, made = losing(device, 1)
-    assert ask(open_assistant(open_device), mode="loop", max_tokens=3).reply_ids and len(made) == 2
-    open_device, made = losing(device, 1, 1)
-    with pytest.raises(DeviceLostError):
-        open_assistant(open_device)
-    assert len(made) == 2 and all(device.closed for device in made)
-
-
-def test_closing_while_answering(device, open_assistant):
-    open_device, made = losing(device)
-    assistant = open_assistant(open_device)
-
-    def close(text):
-        assistant.close()
-        made[0].left = 0
-
-    with pytest.raises(StoppedError, match="closed"):
-        ask(assistant, mode="loop", max_tokens=24, on_text=close)
-    assert len(made) == 1

@@ -10,6 +10,7 @@ from selenium import webdriver
 from pyweb.cli import browser as browsers
 from pyweb.cli.layout import Layout
 from pyweb.cli.server import LocalServer
+from tests.browser.model_server import CONTENT, ModelServer, Visitor
 
 
 @pytest.fixture(scope="session")
@@ -50,3 +51,16 @@ def other_browser(tmp_path):
     """A browser for a test that breaks it."""
     with open_browser(tmp_path / "profile") as driver:
         yield driver
+
+
+@pytest.fixture
+def server():
+    """A server of `model.gguf` that fails on request."""
+    with ModelServer(CONTENT) as server:
+        yield server
+
+
+@pytest.fixture
+def visit(browser, server):
+    """A visitor of an origin that keeps nothing yet."""
+    return Visitor(browser, server)

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from pyweb import resources
 
-__all__ = ["PART", "SIZE", "ModelServer", "Visitor", "file_content", "sha256"]
+__all__ = ["CONTENT", "HASH", "HELPERS", "PART", "SIZE", "ModelServer", "Visitor", "file_content", "sha256"]
 
 PART = 16 * 1024 * 1024
 SIZE = 2 * PART + 12_345
@@ -64,6 +64,10 @@ def file_content(seed: int = 1, size: int = SIZE) -> bytes:
 
 def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
+
+
+CONTENT = file_content()
+HASH = sha256(CONTENT)
 
 
 class ModelServer:

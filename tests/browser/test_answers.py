@@ -2,6 +2,8 @@
 
 import pytest
 
+from pyweb.engine.modes import DEPTH
+
 CALL = """
 const [base, body, args, done] = arguments;
 const work = new (Object.getPrototypeOf(async () => {}).constructor)('base', 'args', body);
@@ -63,7 +65,7 @@ def test_greedy_and_loop_give_the_same_ids(loaded, prompt):
     assert "".join(result["pieces"]) == loop["answer"] == greedy["answer"]
     assert greedy["maps"] == greedy["steps"]  # once a token, the stop token included
     windows = -(-loop["steps"] // 4)
-    assert windows <= loop["maps"] <= windows + 1  # once a window; one may be in flight at the end
+    assert windows <= loop["maps"] < windows + DEPTH  # once a window; some may be in flight at the end
     assert loop["widths"] == {"1": loop["steps"]}
     assert loop["finish_reason"] == greedy["finish_reason"]
 

@@ -4,26 +4,11 @@ import json
 
 import pytest
 
-from tests.browser.model_server import HELPERS, PART, SIZE, ModelServer, Visitor, file_content, sha256
+from tests.browser.model_server import HASH, HELPERS, PART, SIZE
 
-CONTENT = file_content()
-HASH = sha256(CONTENT)
 WHOLE = {"hash": HASH, "fetched": SIZE, "notKept": ""}
 ALL_KEPT = WHOLE | {"fetched": 0}
-LAST = SIZE - 2 * PART
 NOTE = 4096
-
-
-@pytest.fixture
-def server():
-    with ModelServer(CONTENT) as server:
-        yield server
-
-
-@pytest.fixture
-def visit(browser, server):
-    """A visitor of an origin that keeps nothing yet."""
-    return Visitor(browser, server)
 
 
 DAMAGE = """

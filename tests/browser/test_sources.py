@@ -4,26 +4,12 @@ import time
 
 import pytest
 
-from tests.browser.model_server import PART, SIZE, ModelServer, Visitor, file_content, sha256
+from tests.browser.model_server import CONTENT, HASH, PART, SIZE, file_content, sha256
 
-CONTENT = file_content()
-HASH = sha256(CONTENT)
 OTHER = file_content(seed=2)
 PARTS = [sha256(CONTENT[at : at + PART]) for at in range(0, SIZE, PART)]
 RANGES = [f"{at}-{min(at + PART, SIZE) - 1}" for at in range(0, SIZE, PART)]
 PROBE = "0-0"
-
-
-@pytest.fixture
-def server():
-    with ModelServer(CONTENT) as server:
-        yield server
-
-
-@pytest.fixture
-def visit(browser, server):
-    """A visitor of an origin that keeps nothing yet."""
-    return Visitor(browser, server)
 
 
 def test_the_second_visit_asks_for_the_version_only(visit, server):

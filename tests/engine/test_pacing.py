@@ -338,7 +338,7 @@ def test_prefill_yields_too(monkeypatch):
     """Chunks of 100 ms."""
 
     def prefilling(gpu, programs, pacer, stopped):
-        return Prefilling(gpu, programs, 32, pacer, lambda done, total: None, stopped).run(0, 32 * 100)
+        return Prefilling(gpu, programs, 32, pacer, lambda done, total: None, stopped, 2).run(0, 32 * 100)
 
     without, _, _ = beside_a_page(monkeypatch, 60, None, 0.1, prefilling)
     page, gpu, pacer = beside_a_page(monkeypatch, 60, FRAME, 0.1, prefilling)
