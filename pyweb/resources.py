@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pyweb.errors import SetupError
 
-__all__ = ["FOLDERS", "folder", "text"]
+__all__ = ["FOLDERS", "compiled", "folder", "text"]
 
 FOLDERS = ("shaders", "js_bridge", "site")
 
@@ -21,6 +21,12 @@ def folder(name: str) -> Path:
         if place.is_dir():
             return place
     raise SetupError(f"The folder {name!r} of pyweb is missing.", "Install pyweb again.")
+
+
+def compiled(name: str) -> Path | None:
+    """Path of a folder that only the browser's wheel has, where there is one."""
+    place = _PACKAGE / "_data" / name
+    return place if place.is_dir() else None
 
 
 def text(name: str, file: str) -> str:

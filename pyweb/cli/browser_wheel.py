@@ -4,6 +4,7 @@ from pathlib import Path
 
 from pyweb.cli import fetching, runtime
 from pyweb.errors import SetupError
+from pyweb.kernels.compose import TEMPLATES, compiled_templates
 from pyweb.storage.files import partial_folder
 from pyweb.storage.wheel import make_wheel
 
@@ -16,7 +17,7 @@ def browser_wheel() -> Path:
     Set-up compiles it, so that a machine without node starts as fast; a checkout that changed
     is compiled again where node is found, and served as source elsewhere.
     """
-    plain = make_wheel()
+    plain = make_wheel({f"{TEMPLATES}/{name}": code.encode() for name, code in compiled_templates().items()})
     compiled = plain.parent / runtime.folder().name / plain.name
     if compiled.is_file():
         return compiled

@@ -155,7 +155,9 @@ class Decoding:
 
     async def _fill(self, pending: deque[_Window], result: Generation) -> None:
         """Submits windows: as many ahead as the mode has, or a single one behind a rest while frames come late."""
-        while len(pending) < self.pacer.depth(self.mode.depth):
+        # Suggestions are as old as the windows that were submitted before.
+        most = min(self.mode.depth, 2) if self.suggestions else self.mode.depth
+        while len(pending) < self.pacer.depth(most):
             await self.pacer.rest()
             pending.append(await self._submit(len(result.ids), pending))
 

@@ -15,7 +15,10 @@ import jinja2
 from pyweb import resources
 from pyweb.errors import LimitError, ShaderError
 
-__all__ = ["Shader", "compose"]
+__all__ = ["TEMPLATES", "Shader", "compiled_templates", "compose"]
+
+TEMPLATES = f"templates-{jinja2.__version__}"
+"""Folder of compiled templates in a wheel; another version of jinja2 compiles its own."""
 
 _SIZES = {
     "atomic<u32>": 4,
@@ -52,8 +55,9 @@ def _environment() -> jinja2.Environment:
         except OSError as error:
             raise jinja2.TemplateNotFound(name) from error
 
+    sources, compiled = jinja2.FunctionLoader(source), resources.compiled(TEMPLATES)
     return jinja2.Environment(
-        loader=jinja2.FunctionLoader(source),
+        loader=jinja2.ChoiceLoader([jinja2.ModuleLoader(compiled), sources]) if compiled else sources,
         undefined=jinja2.StrictUndefined,
         variable_start_string="${",
         variable_end_string="}",
@@ -65,6 +69,19 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         keep_trailing_newline=True,
     )
+
+
+def compiled_templates() -> dict[str, str]:
+    """Python modules of all templates by file name: with them in `TEMPLATES` none is compiled where it is used, which
+    takes Pyodide half a second."""
+    folder, environment = resources.folder("shaders"), _environment()
+    names = [path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*.wgsl"))]
+    return {
+        jinja2.ModuleLoader.get_module_filename(name): environment.compile(
+            resources.text("shaders", name), name, f"shaders/{name}", raw=True, defer_init=True
+        )
+        for name in names
+    }
 
 
 def _render(role: str, values: Mapping[str, object]) -> str:

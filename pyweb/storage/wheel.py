@@ -7,7 +7,9 @@ import base64
 import hashlib
 import io
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pyweb
 from pyweb import resources
@@ -43,10 +45,12 @@ def wheel_members() -> dict[str, bytes]:
     return members
 
 
-def make_wheel() -> Path:
-    """Path of the wheel of the package as it is now; built again when any file changed."""
+def make_wheel(more: Mapping[str, bytes] = MappingProxyType({})) -> Path:
+    """Path of the wheel of the package as it is now, with `more` files below `pyweb/_data`; built again when any file
+    changed."""
     name = f"pyweb-{pyweb.__version__}"
-    content = _zip(_with_metadata(name, wheel_members()))
+    added = {f"pyweb/_data/{path}": data for path, data in more.items()}
+    content = _zip(_with_metadata(name, wheel_members() | added))
     digest = hashlib.sha256(content).hexdigest()
     target = paths.wheels() / digest[:16] / f"{name}-py3-none-any.whl"
     if not target.is_file():

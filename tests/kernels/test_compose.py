@@ -110,3 +110,17 @@ def test_a_real_kernel_over_the_limit_raises():
     assert compose("quantize", QUANTIZE, LIMITS).invocations == 32
     with pytest.raises(LimitError, match="quantize"):
         compose("quantize", QUANTIZE | {"THREADS": 512}, LIMITS)
+
+
+def test_templates_of_a_wheel_compose_the_same(tmp_path, monkeypatch):
+    values = {"K": 64, "EPS": 1e-5, "THREADS": 8}
+    source = compose("norm_quantize", values, LIMITS).code
+    for name, code in module.compiled_templates().items():
+        (tmp_path / name).write_text(code)
+    monkeypatch.setattr(module.resources, "compiled", lambda name: tmp_path)
+    monkeypatch.setattr(module.resources, "text", None)  # no template is read
+    module._environment.cache_clear()
+    try:
+        assert compose("norm_quantize", values, LIMITS).code == source
+    finally:
+        module._environment.cache_clear()
