@@ -21,7 +21,7 @@ const STAGES = [
   ['weights', 'model end'],
   ['tables', 'kernels begin'],
   ['kernels and their self-check', 'kernels end'],
-  ['what `adaptive` needs: all widths, calibration', 'prepared'],
+  ['all widths, calibration', 'prepared'],
 ];
 
 /**
