@@ -37,8 +37,8 @@ const STAGES = [
  * @property {number} [spin] frames on a GPU that does so many microseconds of idle work behind every dispatch
  */
 
-/** Seconds of each stage out of milliseconds by mark, and what was fetched. */
-function visitOf(marks, start, { fetched }) {
+/** Seconds of each stage out of milliseconds by mark, what was fetched, and whether an earlier visit had calibrated. */
+function visitOf(marks, start, { fetched, calibration }) {
   const seconds = {};
   let before = start;
   for (const [stage, end] of STAGES) {
@@ -46,7 +46,7 @@ function visitOf(marks, start, { fetched }) {
     seconds[stage] = Math.max(0, marks[end] - before) / 1000;
     before = Math.max(before, marks[end]);
   }
-  return { seconds, fetched };
+  return { seconds, fetched, calibration: calibration ? 'kept' : 'measured' };
 }
 
 /** Loads the plan's model and, where visits are measured, all that `adaptive` needs. */
