@@ -191,10 +191,11 @@ export class Bridge {
 
   #encode(encoder, commands, repeats, timestampWrites) {
     const pass = encoder.beginComputePass({ timestampWrites });
+    const { objects } = this;
     for (let repeat = 0; repeat < repeats; repeat++) {
       for (let i = 0; i < commands.length; i += COMMAND) {
-        pass.setPipeline(this.objects[commands[i]]);
-        pass.setBindGroup(0, this.objects[commands[i + 1]]);
+        pass.setPipeline(objects[commands[i]]);
+        pass.setBindGroup(0, objects[commands[i + 1]]);
         pass.dispatchWorkgroups(commands[i + 2], commands[i + 3], commands[i + 4]);
       }
     }
