@@ -93,7 +93,7 @@ def test_a_reply_that_yields_has_the_same_ids(loaded, mode, budget):
     assert len(whole["reply_ids"]) > 4  # of a random model, which may end a reply early
     assert yielding["reply_ids"] == whole["reply_ids"]
     assert (whole["least_share"], whole["times"]["paused"]) == (1, 0)
-    assert yielding["least_share"] < 0.5 and yielding["times"]["paused"] > 0.05
+    assert yielding["least_share"] <= 0.5 and yielding["times"]["paused"] > 0  # the worst news halve the share
     assert yielding["submits"] > whole["submits"]
 
 
