@@ -144,9 +144,7 @@ class Assistant:
             UsageError: no such mode.
         """
         async with self._turn:
-            if mode == "adaptive":
-                await self._calibrated()
-            await self.engine.prepare(mode)
+            await self._prepare(mode)
 
     async def draft_costs(self) -> dict[str, float]:
         """Milliseconds that drafting adds to a step, by the memory's tokens."""
@@ -156,6 +154,11 @@ class Assistant:
     async def _calibrated(self) -> None:
         if self.engine.calibration is None:
             await self._keeping.keep_costs(await self.engine.calibrate())
+
+    async def _prepare(self, mode: str) -> None:
+        if mode == "adaptive":
+            await self._calibrated()
+        await self.engine.prepare(mode)
 
     @property
     def page_budget(self) -> int:
@@ -256,9 +259,7 @@ class Assistant:
         return result
 
     async def _generate(self, ids: list[int], options: dict, output: "Output") -> Generation:
-        if options["mode"] == "adaptive":
-            await self._calibrated()
-        await self.engine.prepare(options["mode"])
+        await self._prepare(options["mode"])
         output.begin()
         return await self.engine.generate(ids, on_tokens=output.push, **options)
 

@@ -324,7 +324,7 @@ class Engine:
             raise UsageError(f"A reply has at least one token, not {max_tokens}.")
         if not prompt:
             raise UsageError("The prompt is empty.")
-        if not all(0 <= token < self.decoder.vocabulary for token in prompt):
+        if min(prompt) < 0 or max(prompt) >= self.decoder.vocabulary:
             raise UsageError(f"The prompt has token ids beyond the model's {self.decoder.vocabulary}.")
         if len(prompt) >= self.context:
             raise PromptTooLongError(f"The prompt has {len(prompt)} tokens, the context holds {self.context}.")
