@@ -64,3 +64,18 @@ def server():
 def visit(browser, server):
     """A visitor of an origin that keeps nothing yet."""
     return Visitor(browser, server)
+
+
+CALL = """
+const [base, body, args, done] = arguments;
+const work = new (Object.getPrototypeOf(async () => {}).constructor)('base', 'args', body);
+work(base, args).then(done, (error) => done({ error: error.name, message: error.message, remedy: error.remedy }));
+"""
+
+
+@pytest.fixture(scope="module")
+def call(browser, site):
+    """Runs the body of an async function in a page of the site, where `window.assistant` is closed in the end."""
+    browser.get(site + "run.html")
+    yield lambda body, **args: browser.execute_async_script(CALL, site, body, args)
+    browser.execute_script("window.assistant?.close()")

@@ -4,12 +4,6 @@ import pytest
 
 from pyweb.engine.modes import DEPTH
 
-CALL = """
-const [base, body, args, done] = arguments;
-const work = new (Object.getPrototypeOf(async () => {}).constructor)('base', 'args', body);
-work(base, args).then(done, (error) => done({ error: error.name, message: error.message, remedy: error.remedy }));
-"""
-
 LOAD = """
 const { Assistant } = await import(base + 'js_bridge/client.js');
 window.progress = [];
@@ -38,14 +32,6 @@ PROMPTS = [
         "maxTokens": 16,
     },
 ]
-
-
-@pytest.fixture(scope="module")
-def call(browser, site):
-    """Runs the body of an async function in a page of the site; `assistant` is there after `LOAD`."""
-    browser.get(site + "run.html")
-    yield lambda body, **args: browser.execute_async_script(CALL, site, body, args)
-    browser.execute_script("window.assistant?.close()")
 
 
 @pytest.fixture(scope="module")

@@ -6,14 +6,9 @@ import pytest
 
 from pyweb.cli.layout import Layout
 from pyweb.cli.server import LocalServer
+from tests.browser.conftest import CALL
 
 TINY = Path(__file__).resolve().parents[1] / "fixtures" / "tiny_chat.gguf"
-
-CALL = """
-const [base, body, args, done] = arguments;
-const work = new (Object.getPrototypeOf(async () => {}).constructor)('base', 'args', body);
-work(base, args).then(done, (error) => done({ error: error.name, message: error.message, remedy: error.remedy }));
-"""
 
 LOAD = """
 const { Assistant } = await import(base + 'js_bridge/client.js');

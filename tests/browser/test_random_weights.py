@@ -7,12 +7,6 @@ import pytest
 from pyweb.weights.synthetic import random_file, write
 from tests.browser.model_server import sha256
 
-CALL = """
-const [base, body, args, done] = arguments;
-const work = new (Object.getPrototypeOf(async () => {}).constructor)('base', 'args', body);
-work(base, args).then(done, (error) => done({ error: error.name, message: error.message, remedy: error.remedy }));
-"""
-
 LOAD = """
 const { Assistant } = await import(base + 'js_bridge/client.js');
 const seen = [];
@@ -46,14 +40,6 @@ const header = Uint8Array.from(atob(args.header), (letter) => letter.charCodeAt(
 const blob = randomBlob({ ...args.recipe, header });
 return { size: blob.size, hash: await sha256(new Uint8Array(await blob.arrayBuffer())) };
 """
-
-
-@pytest.fixture(scope="module")
-def call(browser, site):
-    """Runs the body of an async function in a page of the site."""
-    browser.get(site + "run.html")
-    yield lambda body, **args: browser.execute_async_script(CALL, site, body, args)
-    browser.execute_script("window.assistant?.close()")
 
 
 @pytest.fixture(scope="module")
