@@ -6,6 +6,10 @@ import pytest
 
 from pyweb.cli import model_files
 from pyweb.storage import registry
+from tests.gpu import dawn
+
+# Exit status of a run in which the software adapter itself gave up: `make test` repeats what failed, once.
+ADAPTER_LOST = 75
 
 
 @pytest.fixture(scope="session")
@@ -14,3 +18,13 @@ def embedded_model() -> Path:
     path = model_files.cached(registry.find(registry.DEFAULT))
     assert path, "run `make setup` first"
     return path
+
+
+def pytest_sessionfinish(session):
+    if dawn.lost:
+        session.exitstatus = ADAPTER_LOST
+
+
+def pytest_terminal_summary(terminalreporter):
+    for why in dawn.lost[:1]:
+        terminalreporter.write_line(f"{why} Every later kernel test failed for that reason.", red=True)

@@ -198,7 +198,7 @@ def _terminate(*_) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and gives its exit status: 0, 1 after an error, 130 when interrupted."""
-    signal.signal(signal.SIGTERM, _terminate)
+    before = signal.signal(signal.SIGTERM, _terminate)
     try:
         options = _parser().parse_args(arguments)
         module, _, function = options.run.partition(":")
@@ -215,4 +215,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         note(f"{error.name}: {error}")
         return 1
+    finally:
+        signal.signal(signal.SIGTERM, before)
     return 0

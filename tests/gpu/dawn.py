@@ -6,13 +6,20 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from pyweb import errors
 from pyweb.errors import PywebError
 
-__all__ = ["DawnDevice", "FileSource", "dawn_package"]
+__all__ = ["DawnDevice", "FileSource", "dawn_package", "lost"]
+
+ANSWER = 180.0  # seconds for one call; the slowest take some ten
+
+# Why Dawn processes ended that should not have: the software adapter crashed or stopped.
+lost: list[str] = []
 
 _SWIFTSHADER = (
     "/usr/lib/chromium/vk_swiftshader_icd.json",
@@ -67,9 +74,18 @@ class DawnDevice:
         self.features = frozenset(described["features"])
 
     def call(self, method: str, *args: object):
-        self._process.stdin.write(json.dumps({"method": method, "args": args}) + "\n")
-        self._process.stdin.flush()
-        answer = json.loads(self._answer())
+        """Raises what the bridge raises, or RuntimeError where the process ended or had to be ended for its silence."""
+        silence = threading.Timer(ANSWER, self._process.kill)
+        silence.start()
+        try:
+            self._process.stdin.write(json.dumps({"method": method, "args": args}) + "\n")
+            self._process.stdin.flush()
+            answer = json.loads(self._answer())
+        except (OSError, EOFError) as error:
+            lost.append(f"The Dawn process ended in `{method}` with {self._process.wait(10)}.")
+            raise RuntimeError(lost[-1]) from error
+        finally:
+            silence.cancel()
         if "error" in answer:
             known = getattr(errors, answer["error"], PywebError)
             raise known(answer["message"])
@@ -81,7 +97,7 @@ class DawnDevice:
             if line.startswith("{"):
                 return line
             print(line, end="", file=sys.stderr)
-        raise RuntimeError(f"the Dawn process ended with {self._process.wait(10)}")
+        raise EOFError
 
     async def buffer(self, size: int, label: str = "") -> int:
         return self.call("buffer", size, label)
@@ -124,5 +140,9 @@ class DawnDevice:
         return self.call("counters")
 
     def close(self) -> None:
-        self._process.stdin.close()
-        self._process.wait(10)
+        with suppress(BrokenPipeError):  # of a process that ended before
+            self._process.stdin.close()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
