@@ -82,7 +82,12 @@ async def calibrate_costs(
         intervals = [1000 * (after - before) / repeats for before, after in pairwise(times)]
         cost = max(_least_pair(intervals[1:] or intervals), _LEAST)
         costs[width] = min(cost, costs.get(width, cost))
-    return costs
+    return _rising(costs)
+
+
+def _rising(costs: dict[int, float]) -> dict[int, float]:
+    """Whatever disturbs a measurement adds to it, so a step costs no more than a wider one did."""
+    return {width: min(cost for wider, cost in costs.items() if wider >= width) for width in costs}
 
 
 def _least_pair(intervals: Sequence[float]) -> float:

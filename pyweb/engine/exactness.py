@@ -44,10 +44,8 @@ class Exactness:
     async def allowed(self, widths: Sequence[int]) -> tuple[int, ...]:
         """Those of `widths` that may run: all, once each is checked, or width 1 alone where one differs."""
         missing = [width for width in widths if width not in self._equal]
-        if len(missing) > 1:  # compiled side by side
-            await asyncio.gather(*(self._compile(width) for width in missing))
-        for width in missing:
-            await self._check(width)
+        if missing:
+            await self._check(missing)
         return tuple(widths) if all(self._equal.values()) else (1,)
 
     @property
@@ -55,17 +53,20 @@ class Exactness:
         """Layers that a check compares, None for all with the head; and its tokens."""
         return (_SOFTWARE_LAYERS, _SOFTWARE_TOKENS) if self._plan.tuning.barrier_free else (None, _TOKENS)
 
-    async def _compile(self, width: int) -> None:
-        layers, _ = self._scope
-        await self._programs.prefill(width, width, "" if layers else "logits", layers)
-
-    async def _check(self, width: int) -> None:
-        """A chain of tokens in steps of `width` against single steps."""
+    async def _check(self, widths: Sequence[int]) -> None:
+        """A chain of tokens in steps of each width against single steps; all is submitted before any of it is awaited."""
         layers, count = self._scope
         ids = [1 + i * 7919 % (self._plan.decoder.vocabulary - 1) for i in range(count)]
+        wanted = widths if self._single else (1, *widths)
+        await asyncio.gather(*(self._program(width, width, layers) for width in wanted))  # compiled side by side
+        traces = [await self._submit(ids, width, layers, _POSITIONS) for width in wanted]
+        found = [await self._collect(trace) for trace in traces]
         if self._single is None:
-            self._single = await self.trace(ids, 1, layers, _POSITIONS)
-        self._equal[width] = await self.trace(ids, width, layers, _POSITIONS) == self._single
+            self._single = found.pop(0)
+        self._equal |= {width: trace == self._single for width, trace in zip(widths, found, strict=True)}
+
+    async def _program(self, width: int, length: int, layers: int | None) -> int:
+        return await self._programs.prefill(width, length, "" if layers else "logits", layers)
 
     async def compare(self, ids: Sequence[int], widths: Sequence[int] = WIDTHS) -> dict[int, bool]:
         """Whether the whole model gives `ids` the same logits and cache in steps of each width as in single ones."""
@@ -79,20 +80,29 @@ class Exactness:
 
         With `layers`, only the cache of so many; with `positions`, only the logits of those.
         """
+        return await self._collect(await self._submit(ids, width, layers, positions))
+
+    async def _submit(
+        self, ids: Sequence[int], width: int, layers: int | None, positions: Sequence[int] | None
+    ) -> tuple[list[int], list[int]]:
+        """Tickets of a trace: of its logits and of its cache."""
         self._begin(ids)
         plan = self._plan
-        row, logits, tickets, count = plan.decoder.vocabulary * 4, [], [], len(ids) - 1
+        row, tickets, count = plan.decoder.vocabulary * 4, [], len(ids) - 1
         for first in range(0, count, width):
             nodes = min(width, count - first)
-            program = await self._programs.prefill(width, first + width, "" if layers else "logits", layers)
+            program = await self._program(width, first + width, layers)
             wanted = [i for i in range(nodes) if not layers and (positions is None or first + i in positions)]
             readbacks = [number for i in wanted for number in (plan.buffers.logits.buffer, i * row, row)]
             tickets.append(self._device.submit(program, 1, readbacks))
-        cache = [self._committed(layer, count) for layer in range(layers or plan.decoder.layers)]
-        for ticket in tickets:
+        return tickets, [self._committed(layer, count) for layer in range(layers or plan.decoder.layers)]
+
+    async def _collect(self, tickets: tuple[list[int], list[int]]) -> tuple[list[bytes], list[bytes]]:
+        row, logits = self._plan.decoder.vocabulary * 4, []
+        for ticket in tickets[0]:
             data = await self._device.collect(ticket)
             logits += [data[at : at + row] for at in range(0, len(data), row)]
-        return logits, [await self._device.collect(ticket) for ticket in cache]
+        return logits, [await self._device.collect(ticket) for ticket in tickets[1]]
 
     def _committed(self, layer: int, count: int) -> int:
         """Ticket of the keys and values of the first `count` positions of a layer, which no draft has moved."""

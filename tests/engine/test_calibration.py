@@ -120,6 +120,12 @@ def test_a_width_that_is_measured_twice_costs_the_less(clock):
     assert costs == pytest.approx({1: 1.0, 2: 1.0}) and list(costs) == [1, 2]
 
 
+def test_a_step_costs_no_more_than_a_wider_one(clock):
+    """Something else kept the GPU busy while width 4 was measured."""
+    device = TimedDevice(clock, lambda width, run: 0.003 if width == 4 else 0.001 + 0.0001 * width)
+    assert measured(device, (1, 2, 4, 8)) == pytest.approx({1: 1.1, 2: 1.2, 4: 1.8, 8: 1.8})
+
+
 def test_a_cost_is_never_nothing(clock):
     """Where the clock is coarse, completions seem to come together."""
     assert min(measured(TimedDevice(clock, lambda width, run: 0.0), WIDTHS).values()) > 0

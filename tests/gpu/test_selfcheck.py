@@ -122,9 +122,9 @@ def test_each_width_is_checked_once(device, monkeypatch):
     engine = load(device)
     checked, check = [], Exactness._check
 
-    async def seen(self, width):
-        checked.append(width)
-        await check(self, width)
+    async def seen(self, widths):
+        checked.extend(widths)
+        await check(self, widths)
 
     monkeypatch.setattr(Exactness, "_check", seen)
     for widths in ((1,), (4,), (4, 8), (8, 1)):
