@@ -294,6 +294,14 @@ export class Bridge {
     return bytes;
   }
 
+  /** `collect` without a promise, which takes Pyodide long to await: calls receiver(ticket, bytes), or with an error. */
+  deliver(ticket, receiver) {
+    this.collect(ticket).then(
+      (bytes) => receiver(ticket, bytes),
+      (error) => receiver(ticket, undefined, error),
+    );
+  }
+
   /** What was done so far; `encode_ms` in `submit`, `wait_ms` waiting in `collect`. */
   counters() {
     return { ...this.counts };

@@ -1,11 +1,13 @@
 """The device in the browser: the JavaScript bridge through Pyodide's foreign function interface."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 
 from pyodide.ffi import JsException, create_proxy, to_js
 
 from pyweb import errors
+from pyweb.device.arrival import Arrival
 from pyweb.errors import PywebError
 
 __all__ = ["BrowserDevice", "BrowserSource", "typed"]
@@ -82,6 +84,8 @@ class BrowserDevice:
         self.info = bridge.info.to_py()
         self.limits = bridge.limits.to_py()
         self.features = frozenset(bridge.features.to_py())
+        self._awaited: dict[int, Arrival] = {}
+        self._receiver = create_proxy(self._receive)
 
     async def buffer(self, size: int, label: str = "") -> int:
         with _typed_errors():
@@ -111,8 +115,16 @@ class BrowserDevice:
             return self._bridge.submit(program, repeats, _array(readbacks))
 
     async def collect(self, ticket: int) -> bytes:
-        with _typed_errors():
-            return (await self._bridge.collect(ticket)).to_bytes()
+        self._awaited[ticket] = arrival = Arrival(asyncio.get_running_loop())
+        self._bridge.deliver(ticket, self._receiver)
+        return await arrival
+
+    def _receive(self, ticket: int, data, error=None) -> None:
+        arrival = self._awaited.pop(ticket)
+        if error is None:
+            arrival.bring(data.to_bytes())
+        else:
+            arrival.bring(error=typed(error))
 
     async def time(self, program: int, repeats: int = 1) -> float:
         with _typed_errors():
@@ -142,3 +154,5 @@ class BrowserDevice:
 
     def close(self) -> None:
         self._bridge.close()
+        if not self._awaited:  # else what waits hears that the device is gone
+            self._receiver.destroy()

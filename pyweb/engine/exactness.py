@@ -54,7 +54,7 @@ class Exactness:
         return (_SOFTWARE_LAYERS, _SOFTWARE_TOKENS) if self._plan.tuning.barrier_free else (None, _TOKENS)
 
     async def _check(self, widths: Sequence[int]) -> None:
-        """A chain of tokens in steps of each width against single steps; all is submitted before any of it is awaited."""
+        """A chain of tokens in steps of each width against single steps; all are submitted before any is awaited."""
         layers, count = self._scope
         ids = [1 + i * 7919 % (self._plan.decoder.vocabulary - 1) for i in range(count)]
         wanted = widths if self._single else (1, *widths)
