@@ -57,20 +57,14 @@ async function writeSync(handle, pieces) {
 async function writeStream(handle, pieces) {
   const stream = await handle.createWritable();
   try {
+    // Room is asked for first: of bytes that find none Chromium says either QuotaExceededError or AbortError.
+    await stream.truncate(pieces.reduce((sum, { length }) => sum + length, 0));
     for (const piece of pieces) await stream.write(piece);
     await stream.close();
   } catch (error) {
     await stream.abort().catch(() => {});
-    const needed = pieces.reduce((sum, { length }) => sum + length, 0);
-    if (error.name === 'AbortError' && (await isFull(needed))) throw new DOMException(error.message, 'QuotaExceededError');
     throw error;
   }
-}
-
-/** Whether the origin's storage has no room for so many bytes: of a full disk Chromium says now and then AbortError. */
-async function isFull(bytes) {
-  const { quota = Infinity, usage = 0 } = (await navigator.storage.estimate?.()) ?? {};
-  return quota - usage < bytes;
 }
 
 /**
