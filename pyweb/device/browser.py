@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
 
 from pyodide.ffi import JsException, create_proxy, to_js
 
@@ -21,12 +20,18 @@ def typed(error: JsException) -> PywebError:
     return PywebError(f"{error.name}: {error.message.rstrip('.')}.")
 
 
-@contextmanager
-def _typed_errors():
-    try:
-        yield
-    except JsException as error:
-        raise typed(error) from None
+class _TypedErrors:
+    """Turns the bridge's errors into typed ones. A class, since every window passes here: generators cost more."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type | None, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, JsException):
+            raise typed(error) from None
+
+
+_typed_errors = _TypedErrors()
 
 
 def _array(values: Sequence[int]):
@@ -49,7 +54,7 @@ class BrowserSource:
             source.progress.report = self._report
 
     async def read(self, offset: int, length: int) -> bytes:
-        with _typed_errors():
+        with _typed_errors:
             return (await self.js.read(offset, length)).to_bytes()
 
     @property
@@ -88,30 +93,30 @@ class BrowserDevice:
         self._receiver = create_proxy(self._receive)
 
     async def buffer(self, size: int, label: str = "") -> int:
-        with _typed_errors():
+        with _typed_errors:
             return await self._bridge.buffer(size, label)
 
     def write(self, buffer: int, offset: int, data: bytes) -> None:
-        with _typed_errors():
+        with _typed_errors:
             self._bridge.write(buffer, offset, to_js(data))
 
     def destroy(self, buffer: int) -> None:
         self._bridge.destroy(buffer)
 
     async def compile(self, shaders: Sequence[tuple[str, str]]) -> list[int]:
-        with _typed_errors():
+        with _typed_errors:
             return (await self._bridge.compile(to_js([list(pair) for pair in shaders]))).to_py()
 
     def bind(self, pipeline: int, bindings: Sequence[int]) -> int:
-        with _typed_errors():
+        with _typed_errors:
             return self._bridge.bind(pipeline, _array(bindings))
 
     def program(self, commands: Sequence[int]) -> int:
-        with _typed_errors():
+        with _typed_errors:
             return self._bridge.program(_array(commands))
 
     def submit(self, program: int, repeats: int = 1, readbacks: Sequence[int] = ()) -> int:
-        with _typed_errors():
+        with _typed_errors:
             return self._bridge.submit(program, repeats, _array(readbacks))
 
     async def collect(self, ticket: int) -> bytes:
@@ -127,7 +132,7 @@ class BrowserDevice:
             arrival.bring(error=typed(error))
 
     async def time(self, program: int, repeats: int = 1) -> float:
-        with _typed_errors():
+        with _typed_errors:
             return float(await self._bridge.time(program, repeats))
 
     async def load(
@@ -144,7 +149,7 @@ class BrowserDevice:
         """
         report = _reporter(on_progress)
         try:
-            with _typed_errors():
+            with _typed_errors:
                 await self._stream(self._bridge, source.js, _array(steps), report, *([signal] if signal else []))
         finally:
             report.destroy()

@@ -73,19 +73,17 @@ class Exactness:
         single = await self.trace(ids, 1)
         return {width: await self.trace(ids, width) == single for width in widths if width > 1}
 
-    async def trace(
+    async def trace(self, ids: Sequence[int], width: int) -> tuple[list[bytes], list[bytes]]:
+        """Logits of every position but the last and the cache of every layer, for `ids` in steps of `width`."""
+        return await self._collect(await self._submit(ids, width))
+
+    async def _submit(
         self, ids: Sequence[int], width: int, layers: int | None = None, positions: Sequence[int] | None = None
-    ) -> tuple[list[bytes], list[bytes]]:
-        """Logits of every position but the last and the cache of every layer, for `ids` in steps of `width`.
+    ) -> tuple[list[int], int, int]:
+        """A trace under way: tickets of its logits, the ticket of its cache and the bytes of one layer there.
 
         With `layers`, only the cache of so many; with `positions`, only the logits of those.
         """
-        return await self._collect(await self._submit(ids, width, layers, positions))
-
-    async def _submit(
-        self, ids: Sequence[int], width: int, layers: int | None, positions: Sequence[int] | None
-    ) -> tuple[list[int], list[int]]:
-        """Tickets of a trace: of its logits and of its cache."""
         self._begin(ids)
         plan = self._plan
         row, tickets, count = plan.decoder.vocabulary * 4, [], len(ids) - 1
@@ -95,20 +93,21 @@ class Exactness:
             wanted = [i for i in range(nodes) if not layers and (positions is None or first + i in positions)]
             readbacks = [number for i in wanted for number in (plan.buffers.logits.buffer, i * row, row)]
             tickets.append(self._device.submit(program, 1, readbacks))
-        return tickets, [self._committed(layer, count) for layer in range(layers or plan.decoder.layers)]
+        return tickets, *self._committed(layers or plan.decoder.layers, count)
 
-    async def _collect(self, tickets: tuple[list[int], list[int]]) -> tuple[list[bytes], list[bytes]]:
-        row, logits = self._plan.decoder.vocabulary * 4, []
-        for ticket in tickets[0]:
-            data = await self._device.collect(ticket)
-            logits += [data[at : at + row] for at in range(0, len(data), row)]
-        return logits, [await self._device.collect(ticket) for ticket in tickets[1]]
+    async def _collect(self, trace: tuple[list[int], int, int]) -> tuple[list[bytes], list[bytes]]:
+        tickets, cache, layer = trace
+        logits = [await self._device.collect(ticket) for ticket in tickets]
+        row = self._plan.decoder.vocabulary * 4
+        rows = [data[at : at + row] for data in logits for at in range(0, len(data), row)]
+        data = await self._device.collect(cache)
+        return rows, [data[at : at + layer] for at in range(0, len(data), layer)]
 
-    def _committed(self, layer: int, count: int) -> int:
-        """Ticket of the keys and values of the first `count` positions of a layer, which no draft has moved."""
+    def _committed(self, layers: int, count: int) -> tuple[int, int]:
+        """Ticket of the first `count` keys and values, which no draft has moved, and the bytes of a layer."""
         buffers, decoder = self._plan.buffers, self._plan.decoder
         run = buffers.slots * decoder.head_size * (2 if buffers.kv_f16 else 4)
-        size = count * run // buffers.slots
-        kv = buffers.kv[layer].buffer
-        readbacks = [number for head in range(2 * decoder.kv_heads) for number in (kv, head * run, size)]
-        return self._device.submit(0, 1, readbacks)
+        size, heads = count * run // buffers.slots, range(2 * decoder.kv_heads)
+        kv = [binding.buffer for binding in buffers.kv[:layers]]
+        readbacks = [number for buffer in kv for head in heads for number in (buffer, head * run, size)]
+        return self._device.submit(0, 1, readbacks), size * len(heads)

@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
 
 from pyweb.device import Device
 from pyweb.errors import LimitError
@@ -11,20 +13,27 @@ from pyweb.kernels.compose import compose
 __all__ = ["Assembler", "Binding", "Dispatch", "Kernel"]
 
 
-@dataclass(frozen=True)
+# Programs look some hundred kernels and bindings up, so both compare quickly: kernels by identity, bindings as tuples.
+
+
+@dataclass(frozen=True, eq=False)
 class Kernel:
-    """A kernel role with its numbers: `values` are sorted (name, value) pairs."""
+    """A kernel role with its numbers: `values` are sorted (name, value) pairs. Equal ones are the same object."""
 
     role: str
     values: tuple[tuple[str, object], ...]
 
     @classmethod
     def of(cls, role: str, **values: object) -> "Kernel":
-        return cls(role, tuple(sorted(values.items())))
+        return _kernel(role, tuple(sorted(values.items())))
 
 
-@dataclass(frozen=True)
-class Binding:
+@cache
+def _kernel(role: str, values: tuple[tuple[str, object], ...]) -> Kernel:
+    return Kernel(role, values)
+
+
+class Binding(NamedTuple):
     """A range of a buffer."""
 
     buffer: int
