@@ -9,6 +9,7 @@ export const PARTS = {
   prefill: 'Prefill by prompt length, and the first token',
   roles: 'GPU time by kernel role, beside what the device can do at best',
   host: 'Host time of a window: Python, bridge, browser',
+  cuts: 'Whether other cuts of the kernels would be faster here: takes minutes',
   frames: 'Frames of a page that draws while the model writes',
 };
 

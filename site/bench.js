@@ -2,7 +2,7 @@
  * The benchmark page. Its form can be filled in, and the run started, by the query string:
  *   model    short name or URL; or
  *   shape    random weights of a model's shape, for instance qwen2.5-0.5b: no download
- *   parts    comma list of visits, widths, modes, prefill, roles, host, frames
+ *   parts    comma list of visits, widths, modes, prefill, roles, host, cuts, frames
  *   visits   1: the part `visits` too
  *   runs, tokens, position, steps, batch   numbers, as pyweb/bench/settings.py describes them; widths, lengths,
  *            role_widths: comma lists of numbers; modes, host_modes: comma lists

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 
+from pyweb.bench.cuts import measure_cuts
 from pyweb.bench.floors import clock_of
 from pyweb.bench.host import measure_host
 from pyweb.bench.modes import measure_modes
@@ -17,7 +18,7 @@ from pyweb.errors import UsageError
 
 __all__ = ["PARTS", "measure"]
 
-PARTS = ("widths", "modes", "prefill", "roles", "host")
+PARTS = ("widths", "modes", "prefill", "roles", "host", "cuts")
 """Parts in the order in which they are measured; `host` takes the GPU's share from `roles`."""
 
 
@@ -59,6 +60,7 @@ async def measure(
         "prefill": lambda: measure_prefill(run),
         "roles": lambda: measure_roles(run),
         "host": lambda: measure_host(run, _step_times(result.get("roles"))),
+        "cuts": lambda: measure_cuts(run),
     }
     for part in PARTS:
         if part in parts:

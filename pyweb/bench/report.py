@@ -1,8 +1,9 @@
 """The result of a benchmark as tables, the same on the page and on the command line.
 
 A result is JSON: `format`, `machine`, `model`, `settings` and a section for each part that was measured: `visits` and
-`frames`, which the page measures, `widths`, `modes`, `prefill`, `roles`, `host`, which the modules of these names
-describe. Every compared time is a summary (`pyweb.bench.samples`), in milliseconds unless its name says otherwise.
+`frames`, which the page measures, `widths`, `modes`, `prefill`, `roles`, `host`, `cuts`, which the modules of these
+names describe. Every compared time is a summary (`pyweb.bench.samples`), in milliseconds unless its name says
+otherwise.
 """
 
 from collections.abc import Iterable, Mapping
@@ -161,6 +162,21 @@ def _host(section: Mapping) -> list[Table]:
     return [_table("Host time of a window", heads, rows, note)]
 
 
+def _cuts(section: Mapping) -> list[Table]:
+    heads = ["product", "width N", "cut in use", "T(N), ms", "best found", "T(N), ms", "change, %", "tried"]
+    rows = []
+    for row in section["rows"]:
+        used, best = (" · ".join(map(str, row[name])) for name in ("cut", "best"))
+        change = 100 * (row["best_milliseconds"]["median"] / row["milliseconds"]["median"] - 1)
+        found = [best, spread(row["best_milliseconds"]), f"{change:+.1f}"] if best != used else ["the same", "–", "–"]
+        rows.append([row["role"], row["width"], used, spread(row["milliseconds"]), *found, row["tried"]])
+    note = (
+        "Threads of a workgroup, rows and nodes whose sums a thread keeps, blocks of a row on their way at once. Whole "
+        "steps are timed; what was found for one product stays while the next is searched."
+    )
+    return [_table("Cuts of the products", heads, rows, note)]
+
+
 def _frames(section: Mapping) -> list[Table]:
     heads = ["window", "frame budget, ms", "frames a second", "median, ms", "99th percentile, ms", "ms a token"]
     heads += ["least share of the GPU"]
@@ -182,5 +198,6 @@ _SECTIONS = {
     "prefill": _prefill,
     "roles": _roles,
     "host": _host,
+    "cuts": _cuts,
     "frames": _frames,
 }

@@ -17,9 +17,10 @@ class Settings:
     """How much is measured.
 
     `runs` of everything, a first one that doesn't count aside; `tokens` of a reply; `widths` for T(N); `modes`, the
-    first of which is what the others are compared with; `lengths` of prompts in tokens; `role_widths` for kernel roles;
-    `host_modes` whose host time is split; `position` in the context of the step whose roles are measured, and where
-    host time begins; `steps` of a sample of T(N); `batch` milliseconds that a pass for a kernel role takes at least.
+    first of which is what the others are compared with; `lengths` of prompts in tokens; `role_widths` for kernel roles
+    and cuts; `host_modes` whose host time is split; `position` in the context of the step whose roles are measured, and
+    where host time begins; `steps` of a sample of T(N); `batch` milliseconds that a pass for a kernel role takes at
+    least.
     """
 
     runs: int = 5
@@ -96,6 +97,12 @@ class Run:
             StoppedError: the run was stopped.
         """
         await asyncio.sleep(0)  # lets the message through that stops it
+        self.check()
+        self.report(what, done, total)
+
+    def check(self) -> None:
+        """Raises:
+        StoppedError: the run was stopped.
+        """
         if self.stopped():
             raise StoppedError("The benchmark was stopped.", "Start it again.")
-        self.report(what, done, total)

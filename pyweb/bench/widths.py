@@ -6,7 +6,7 @@ from time import perf_counter
 from pyweb.bench.samples import summary
 from pyweb.bench.settings import Run
 
-__all__ = ["measure_widths", "windows_of"]
+__all__ = ["interval", "measure_widths", "windows_of"]
 
 _WINDOW = 4
 
@@ -18,29 +18,36 @@ def windows_of(prompt: int, width: int, steps: int) -> tuple[int, int]:
     return window, max(2, steps // window)
 
 
+async def interval(run: Run, program: int, width: int) -> float:
+    """Milliseconds of a step: the mean interval between the completions of windows that are submitted together, so that
+    the GPU never waits for the host. They lie around the middle of a prompt, whatever the width."""
+    engine, device = run.engine, run.engine.device
+    prompt = await engine.begin_measurement()
+    window, windows = windows_of(prompt, width, run.settings.steps)
+    await engine.begin_measurement((prompt - window * windows * width) // 2)
+    tickets = [device.submit(program, window) for _ in range(windows)]
+    completed = []
+    for ticket in tickets:
+        await device.collect(ticket)
+        completed.append(perf_counter())
+    intervals = [after - before for before, after in pairwise(completed)]
+    return 1000 * sum(intervals) / len(intervals) / window
+
+
 async def measure_widths(run: Run) -> dict:
     """`window` in steps, and a row for each width with its `milliseconds` a step and the `ratio` to that of width 1.
 
-    A sample is the mean interval between the completions of windows that are submitted together, so that the GPU never
-    waits for the host. All widths run around the same position, once in each run.
+    All widths run once in each run.
     """
-    engine, device, widths = run.engine, run.engine.device, sorted({1, *run.settings.widths})
+    widths = sorted({1, *run.settings.widths})
     samples: dict[int, list[float]] = {width: [] for width in widths}
-    prompt = await engine.begin_measurement()
     for number in range(run.settings.runs + 1):
         for place, width in enumerate(widths):
             await run.at(f"width {width}", number * len(widths) + place, (run.settings.runs + 1) * len(widths))
-            program = await engine.programs.calibration(width, drafting=False)
-            window, windows = windows_of(prompt, width, run.settings.steps)
-            await engine.begin_measurement((prompt - window * windows * width) // 2)
-            tickets = [device.submit(program, window) for _ in range(windows)]
-            completed = []
-            for ticket in tickets:
-                await device.collect(ticket)
-                completed.append(perf_counter())
-            intervals = [after - before for before, after in pairwise(completed)]
+            program = await run.engine.programs.calibration(width, drafting=False)
+            milliseconds = await interval(run, program, width)
             if number:  # the first run warms up
-                samples[width].append(1000 * sum(intervals) / len(intervals) / window)
+                samples[width].append(milliseconds)
     single = summary(samples[1])["median"]
     rows = []
     for width in widths:

@@ -19,7 +19,7 @@ __all__ = ["bench", "bench_query", "prompts_of", "show"]
 PAGE = "bench.html"
 PROMPTS = "prompts.jsonl"
 SMOKE = {
-    "parts": "modes,widths,prefill,roles,host",
+    "parts": "modes,widths,prefill,roles,host,cuts",
     "runs": 1,
     "tokens": 8,
     "widths": "1,2",

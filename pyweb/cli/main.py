@@ -91,7 +91,7 @@ def _add_bench_options(parser: argparse.ArgumentParser) -> None:
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--model", default=DEFAULT, help="short name, path or URL of a GGUF file")
     source.add_argument("--shape", metavar="S", help="random weights of this model's sizes, such as qwen2.5-0.5b")
-    parser.add_argument("--parts", metavar="A,B", help="what is measured: modes,widths,prefill,roles,host,frames")
+    parser.add_argument("--parts", metavar="A,B", help="what is measured: modes,widths,prefill,roles,host,cuts,frames")
     parser.add_argument("--runs", type=_positive, metavar="N", help="that count, warm-up aside")
     parser.add_argument("--tokens", type=_positive, metavar="N", help="of a reply")
     parser.add_argument("--prompts", metavar="FILE", help="JSON lines {id, instruction, page} in place of the built-in")

@@ -1,6 +1,9 @@
 """The programs of a loaded model, built when first needed."""
 
+from dataclasses import replace
+
 from pyweb.device import Device
+from pyweb.kernels.tuning import Tuning
 from pyweb.plan.dispatch import Assembler, Dispatch
 from pyweb.plan.drafting import DraftPlan
 from pyweb.plan.sampling import SamplingPlan, Stages
@@ -19,6 +22,12 @@ class Programs:
         self.sampling: SamplingPlan | None = None
         self.drafting: DraftPlan | None = None
         self._made: dict[tuple, list[int]] = {}
+
+    def with_tuning(self, tuning: Tuning) -> "Programs":
+        """Programs of the same model, weights and buffers with other cuts."""
+        other = Programs(self._device, self._assembler, replace(self._plan, tuning=tuning))
+        other.sampling, other.drafting = self.sampling, self.drafting
+        return other
 
     async def prefill(self, width: int, length: int, head: str = "", layers: int | None = None) -> int:
         """A prefill chunk whose positions lie below `length`; length 0 only commits the last chunk.

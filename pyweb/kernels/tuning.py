@@ -58,6 +58,11 @@ class Tuning:
         cuts = self.large if hidden >= _LARGE_HIDDEN else self.small
         return cuts[role][width]
 
+    def with_cut(self, role: str, width: int, cut: Cut) -> "Tuning":
+        """The same with one cut changed, for models of either size."""
+        changed = [dict(cuts) | {role: {**cuts[role], width: cut}} for cuts in (self.small, self.large)]
+        return replace(self, small=changed[0], large=changed[1])
+
 
 def _cuts(*cuts: tuple[int, int, int, int]) -> dict[int, Cut]:
     """Cuts by step width, for each of WIDTHS one of (threads, rows, tokens, unroll)."""

@@ -21,7 +21,7 @@ def test_smoke(tmp_path, capsys):
     out = tmp_path / "result.json"
     assert main(["bench", "--smoke", "--model", str(TINY), "--fresh", "--out", str(out), *HERE]) == 0
     result = json.loads(out.read_text())
-    assert {"modes", "widths", "prefill", "roles", "host"} <= result.keys()
+    assert {"modes", "widths", "prefill", "roles", "host", "cuts"} <= result.keys()
     assert [row["width"] for row in result["widths"]["rows"]] == [1, 2]
     assert not any(task["different"] for task in result["modes"]["tasks"])
     assert all(row["milliseconds"]["median"] > 0 for row in result["modes"]["rows"])

@@ -1,14 +1,18 @@
 """The benchmark's measurements on a tiny model, and the clock that they use."""
 
 import asyncio
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from pyweb.bench import measure
+from pyweb.bench.cuts import neighbours
+from pyweb.engine.exactness import Exactness
 from pyweb.errors import PromptTooLongError, StoppedError, UsageError
 from pyweb.kernels.tuning import GPU, SOFTWARE
 from pyweb.plan.dispatch import Dispatch, Kernel
+from tests.gpu.conftest import FEW_LANES
 
 SETTINGS = {
     "runs": 2,
@@ -103,6 +107,28 @@ def test_a_run_of_all_parts(tiny):
     parts = [row[part]["samples"] for part in ("python", "bridge", "browser")]
     assert [sum(sample) for sample in zip(*parts, strict=True)] == pytest.approx(row["interval"]["samples"])
     assert min(row["bridge"]["samples"] + row["browser"]["samples"]) > 0
+
+
+def test_cuts_are_searched_and_change_nothing(tiny):
+    plain = asyncio.run(tiny.generate([5, 6, 7, 8], max_tokens=6, mode="fixed:8", reuse=False)).ids
+    rows = run(tiny, ["cuts"], settings={"role_widths": [8], "runs": 1})["cuts"]["rows"]
+    assert [row["role"] for row in rows] == ["qkv", "gate_up", "matvec"]
+    for row in rows:
+        assert row["tried"] > 3 and row["milliseconds"]["median"] > 0
+        assert (row["best"] == row["cut"]) == (row["best_milliseconds"] == row["milliseconds"])
+    assert tiny.tuning is SOFTWARE
+    assert asyncio.run(tiny.generate([5, 6, 7, 8], max_tokens=6, mode="fixed:8", reuse=False)).ids == plain
+
+
+@pytest.mark.parametrize("role", ["residual", "gate_up"])
+def test_every_cut_that_is_tried_gives_the_same_bits(device, engine, role):
+    loaded, ids = engine("tied", FEW_LANES), [1 + i * 7919 % 200 for i in range(17)]
+    plain = asyncio.run(loaded.trace(ids, 8))
+    for cut in neighbours(FEW_LANES.cut(role, 8, loaded.decoder.hidden), 8):
+        tuning = FEW_LANES.with_cut(role, 8, cut)
+        plan, programs = replace(loaded.plan, tuning=tuning), loaded.programs.with_tuning(tuning)
+        exactness = Exactness(device, plan, programs, loaded._begin_trace)
+        assert asyncio.run(exactness.trace(ids, 8)) == plain, cut
 
 
 def test_it_can_be_stopped_between_measurements(tiny):

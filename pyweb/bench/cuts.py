@@ -1,0 +1,76 @@
+"""Whether other cuts of the products than those of `pyweb.kernels.tuning` would make a step shorter on this device."""
+
+from collections.abc import Sequence
+from dataclasses import astuple, replace
+
+from pyweb.bench.samples import summary
+from pyweb.bench.settings import Run
+from pyweb.bench.widths import interval
+from pyweb.kernels.tuning import Cut, Tuning
+
+__all__ = ["measure_cuts", "neighbours"]
+
+_GAIN = 0.99  # of the time in use: a cut that saves less isn't told from noise
+_ROUNDS = 4
+_THREADS, _ROWS, _TOKENS, _UNROLL = (64, 256), (2, 8), (1, 8), (1, 4)
+_QUANTIZED = 8  # threads a token that write a block of activations
+
+
+async def measure_cuts(run: Run) -> dict:
+    """A row for each product and each of `role_widths`: the `cut` in use and the `best` one that was found, as
+    [threads, rows, tokens, unroll], with `milliseconds` and `best_milliseconds` a step, and how many were `tried`.
+
+    One cut changes at a time, by a factor of two in one of its numbers, as long as that shortens the whole step: a role
+    alone would find its weights in the cache. What was found for one product stays while the next is searched. Nothing
+    of this changes a bit of the model's results, nor the cuts that the engine uses.
+    """
+    tuning, hidden = run.engine.tuning, run.engine.decoder.hidden
+    wanted = [(width, role) for width in sorted(set(run.settings.role_widths)) for role in tuning.small]
+    rows = []
+    for place, (width, role) in enumerate(wanted):
+        await run.at(f"cuts of {role}, width {width}", place, len(wanted))
+        row, tuning = await _search(run, tuning, role, width, tuning.cut(role, width, hidden))
+        rows.append(row)
+    return {"rows": rows}
+
+
+def neighbours(cut: Cut, width: int) -> list[Cut]:
+    """Cuts that differ in one number by a factor of two, as far as kernels can be cut so for steps of `width` nodes."""
+    bounds = {"threads": _THREADS, "rows": _ROWS, "tokens": (1, min(_TOKENS[1], width)), "unroll": _UNROLL}
+    found = []
+    for name, (least, most) in bounds.items():
+        number = getattr(cut, name)
+        found += [replace(cut, **{name: other}) for other in (number // 2, 2 * number) if least <= other <= most]
+    return [other for other in found if other.threads >= _QUANTIZED * other.tokens]
+
+
+async def _search(run: Run, tuning: Tuning, role: str, width: int, used: Cut) -> tuple[dict, Tuning]:
+    best, tried = used, {used}
+    for _ in range(_ROUNDS):
+        others = [cut for cut in neighbours(best, width) if cut not in tried]
+        if not others:
+            break
+        times = await _times(run, tuning, role, width, [best, *others])
+        tried |= set(others)
+        fastest = min(others, key=lambda cut: times[cut]["median"])
+        if times[fastest]["median"] >= _GAIN * times[best]["median"]:
+            break
+        best = fastest
+    times = await _times(run, tuning, role, width, list(dict.fromkeys((used, best))))
+    row = {"role": role, "width": width, "cut": list(astuple(used)), "milliseconds": times[used]}
+    row |= {"best": list(astuple(best)), "best_milliseconds": times[best], "tried": len(tried)}
+    return row, tuning.with_cut(role, width, best)
+
+
+async def _times(run: Run, tuning: Tuning, role: str, width: int, cuts: Sequence[Cut]) -> dict[Cut, dict]:
+    """Milliseconds a step with each of the cuts, one after the other in each run."""
+    programs = {cut: run.engine.programs.with_tuning(tuning.with_cut(role, width, cut)) for cut in cuts}
+    samples: dict[Cut, list[float]] = {cut: [] for cut in cuts}
+    for number in range(run.settings.runs + 1):
+        for cut in cuts:
+            run.check()
+            program = await programs[cut].calibration(width, drafting=False)
+            milliseconds = await interval(run, program, width)
+            if number:  # the first run compiles and warms up
+                samples[cut].append(milliseconds)
+    return {cut: summary(samples[cut]) for cut in cuts}

@@ -1,0 +1,106 @@
+"""The search for cuts, with steps that take what a formula says."""
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from pyweb.bench import cuts
+from pyweb.bench.report import tables
+from pyweb.bench.settings import Run, Settings
+from pyweb.errors import StoppedError
+from pyweb.kernels.tuning import SUBGROUPS, WIDTHS, Cut
+
+
+class Programs:
+    """Its programs are its tuning."""
+
+    def __init__(self, tuning=SUBGROUPS):
+        self.tuning = tuning
+
+    def with_tuning(self, tuning):
+        return Programs(tuning)
+
+    async def calibration(self, width, drafting):
+        return self.tuning
+
+
+@pytest.fixture
+def search(monkeypatch):
+    """search(milliseconds, **settings): rows by (role, width), where a step takes milliseconds(tuning, width)."""
+
+    def searched(milliseconds, stopped=lambda: False, **settings):
+        async def interval(run, tuning, width):
+            return milliseconds(tuning, width)
+
+        monkeypatch.setattr(cuts, "interval", interval)
+        decoder = SimpleNamespace(hidden=896)
+        engine = SimpleNamespace(tuning=SUBGROUPS, decoder=decoder, programs=Programs())
+        run = Run(engine, Settings(runs=2, **settings), (), lambda *at: None, stopped)
+        section = asyncio.run(cuts.measure_cuts(run))
+        (table,) = tables({"cuts": section})
+        assert len(table["rows"]) == len(section["rows"])
+        return {(row["role"], row["width"]): row for row in section["rows"]}
+
+    return searched
+
+
+def wanting(role, **best):
+    """A step is longer by a tenth for each factor of two that a role's cut is off."""
+
+    def milliseconds(tuning, width):
+        cut = tuning.cut(role, width, 896)
+        ratios = (max(getattr(cut, name) / number, number / getattr(cut, name)) for name, number in best.items())
+        return 1 + sum(0.1 * (ratio.bit_length() - 1) for ratio in map(int, ratios))
+
+    return milliseconds
+
+
+def test_it_walks_to_the_best_cut_of_each_product(search):
+    rows = search(wanting("gate_up", threads=64, rows=2, unroll=2), role_widths=(8,))
+    assert rows["gate_up", 8]["cut"] == [128, 8, 4, 1] and rows["gate_up", 8]["best"] == [64, 2, 4, 2]
+    times = rows["gate_up", 8]["milliseconds"], rows["gate_up", 8]["best_milliseconds"]
+    assert [time["median"] for time in times] == pytest.approx([1.4, 1.0])
+    assert rows["gate_up", 8]["tried"] > 8
+    for role in ("qkv", "residual", "matvec"):
+        assert rows[role, 8]["best"] == rows[role, 8]["cut"]
+
+
+def test_what_was_found_stays_while_the_next_is_searched(search):
+    seen = []
+
+    def milliseconds(tuning, width):
+        seen.append((tuning.cut("qkv", 1, 896).threads, tuning.cut("matvec", 1, 896).threads))
+        return 1 if tuning.cut("qkv", 1, 896).threads == 128 else 2
+
+    rows = search(milliseconds, role_widths=(1,))
+    assert rows["qkv", 1]["best"][0] == 128
+    assert {qkv for qkv, matvec in seen if matvec != 128} == {128}
+
+
+def test_less_than_a_hundredth_is_noise(search):
+    rows = search(lambda tuning, width: 1.0 if tuning == SUBGROUPS else 0.995, role_widths=(1, 32))
+    assert all(row["best"] == row["cut"] for row in rows.values())
+
+
+def test_it_can_be_stopped_within_a_search(search):
+    steps = []
+
+    def milliseconds(tuning, width):
+        steps.append(width)
+        return 1.0
+
+    with pytest.raises(StoppedError):
+        search(milliseconds, stopped=lambda: len(steps) == 3)
+    assert len(steps) == 3
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_neighbours_are_cuts_that_kernels_can_have(width):
+    for table in (SUBGROUPS.small, SUBGROUPS.large):
+        for role in table:
+            for cut in cuts.neighbours(table[role][width], width):
+                assert cut != table[role][width]
+                assert 64 <= cut.threads <= 256 and cut.rows >= 2 and 1 <= cut.tokens <= width
+                assert cut.threads >= 8 * cut.tokens
+    assert Cut(128, 4, 1, 4) in cuts.neighbours(Cut(256, 4, 1, 4), 1)
