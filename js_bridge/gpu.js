@@ -27,6 +27,7 @@ const KNOWN_LIMITS = [
 const WANTED_FEATURES = ['subgroups', 'timestamp-query'];
 const COMMAND = 5;
 const UNIFORM_LIMIT = 65536;
+const KEPT = 65536; // bytes of a buffer for read-backs that is used again: a window's, not a check's
 const LOSS = 1000; // ms that a failed call waits for the reason why the device was lost
 
 /** A driver's words, which may be lines of text, as one sentence. */
@@ -205,7 +206,7 @@ export class Bridge {
 
   #staged(size) {
     const found = this.staging.findIndex((buffer) => buffer.size >= size);
-    if (found >= 0) return this.staging.splice(found, 1)[0];
+    if (found >= 0) return this.staging.splice(found, 1)[0]; // all of them are small
     const { GPUBufferUsage: usage } = globalThis;
     return this.device.createBuffer({ size, usage: usage.MAP_READ | usage.COPY_DST, label: 'staging' });
   }
@@ -290,7 +291,8 @@ export class Bridge {
     this.counts.maps++;
     const bytes = new Uint8Array(staging.getMappedRange(0, size)).slice();
     staging.unmap();
-    this.staging.push(staging);
+    if (staging.size <= KEPT) this.staging.push(staging);
+    else staging.destroy();
     return bytes;
   }
 

@@ -20,8 +20,9 @@ def embedded_model() -> Path:
     return path
 
 
-def pytest_sessionfinish(session):
-    if dawn.lost:
+def pytest_sessionfinish(session, exitstatus):
+    complete = exitstatus == pytest.ExitCode.TESTS_FAILED and not session.shouldfail
+    if dawn.lost and complete:
         session.exitstatus = ADAPTER_LOST
 
 

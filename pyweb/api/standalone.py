@@ -111,6 +111,7 @@ async def load(
         library.cancel()
         raise
     await assistant.remember(memory, BrowserStore(store), name)
+    await asyncio.sleep(0)  # as at the end of a reply: the caller goes on in a turn of its own
     return assistant
 
 

@@ -22,7 +22,7 @@ class Arrival:
         self._done = False
         self._value: object = None
         self._error: BaseException | None = None
-        self._waiting: tuple[Callable, Context | None] | None = None
+        self._waiting: tuple[Callable, Context] | None = None
 
     def bring(self, value: object = None, error: BaseException | None = None) -> None:
         """Ends the wait with a value or an error; what comes after a cancellation is dropped."""
@@ -32,7 +32,7 @@ class Arrival:
         if self._waiting and asyncio.current_task(self._loop) is None:
             callback, context = self._waiting
             context.run(callback, self)
-        else:  # a suspended task counts as running where stacks are switched
+        else:  # inside another task's step, which must end first
             self._wake_soon()
 
     def cancel(self, msg: object = None) -> bool:
@@ -44,9 +44,12 @@ class Arrival:
         return True
 
     def result(self) -> object:
-        if self._error is not None:
+        if self._error is None:
+            return self._value
+        try:
             raise self._error
-        return self._value
+        finally:
+            self = None  # else the error's traceback would keep everything alive that waits above
 
     def get_loop(self) -> asyncio.AbstractEventLoop:
         return self._loop

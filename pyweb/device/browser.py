@@ -7,7 +7,7 @@ from pyodide.ffi import JsException, create_proxy, to_js
 
 from pyweb import errors
 from pyweb.device.arrival import Arrival
-from pyweb.errors import PywebError
+from pyweb.errors import DeviceLostError, PywebError
 
 __all__ = ["BrowserDevice", "BrowserSource", "typed"]
 
@@ -91,6 +91,7 @@ class BrowserDevice:
         self.features = frozenset(bridge.features.to_py())
         self._awaited: dict[int, Arrival] = {}
         self._receiver = create_proxy(self._receive)
+        self._closed = False
 
     async def buffer(self, size: int, label: str = "") -> int:
         with _typed_errors:
@@ -120,16 +121,27 @@ class BrowserDevice:
             return self._bridge.submit(program, repeats, _array(readbacks))
 
     async def collect(self, ticket: int) -> bytes:
+        if self._closed:
+            raise DeviceLostError("The GPU device was closed.")
+        with _typed_errors:
+            self._bridge.deliver(ticket, self._receiver)
         self._awaited[ticket] = arrival = Arrival(asyncio.get_running_loop())
-        self._bridge.deliver(ticket, self._receiver)
         return await arrival
 
     def _receive(self, ticket: int, data, error=None) -> None:
         arrival = self._awaited.pop(ticket)
-        if error is None:
-            arrival.bring(data.to_bytes())
-        else:
-            arrival.bring(error=typed(error))
+        try:
+            value, failure = (data.to_bytes(), None) if error is None else (None, typed(error))
+        except Exception as raised:  # whatever it is, the task must hear of it
+            value, failure = None, raised
+        arrival.bring(value, failure)
+        self._release()
+
+    def _release(self) -> None:
+        """Frees what JavaScript calls, once nothing more can come."""
+        if self._closed and not self._awaited and self._receiver:
+            asyncio.get_running_loop().call_soon(self._receiver.destroy)
+            self._receiver = None
 
     async def time(self, program: int, repeats: int = 1) -> float:
         with _typed_errors:
@@ -159,5 +171,5 @@ class BrowserDevice:
 
     def close(self) -> None:
         self._bridge.close()
-        if not self._awaited:  # else what waits hears that the device is gone
-            self._receiver.destroy()
+        self._closed = True
+        self._release()

@@ -86,8 +86,11 @@ async def calibrate_costs(
 
 
 def _rising(costs: dict[int, float]) -> dict[int, float]:
-    """Whatever disturbs a measurement adds to it, so a step costs no more than a wider one did."""
-    return {width: min(cost for wider, cost in costs.items() if wider >= width) for width in costs}
+    """Nearly all that disturbs a measurement adds to it, so a step costs no more than a wider one that took time."""
+    return {
+        width: min([cost, *(other for wider, other in costs.items() if wider > width and other > _LEAST)])
+        for width, cost in costs.items()
+    }
 
 
 def _least_pair(intervals: Sequence[float]) -> float:

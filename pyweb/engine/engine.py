@@ -212,6 +212,7 @@ class Engine:
         result.paused, result.least_share = pacer.paused, pacer.least_share
         # The last token's keys and values would be computed by the next step; a cancelled reply went on behind these.
         self._cached = [*prompt, *decoding.emitted][:-1]
+        await asyncio.sleep(0)  # whoever waits for the reply goes on in a turn of its own, not in the device's call
         return result
 
     async def calibrate(self) -> Calibration:

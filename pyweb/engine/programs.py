@@ -25,9 +25,7 @@ class Programs:
 
     def with_tuning(self, tuning: Tuning) -> "Programs":
         """Programs of the same model, weights and buffers with other cuts."""
-        other = Programs(self._device, self._assembler, replace(self._plan, tuning=tuning))
-        other.sampling, other.drafting = self.sampling, self.drafting
-        return other
+        return Programs(self._device, self._assembler, replace(self._plan, tuning=tuning))
 
     async def prefill(self, width: int, length: int, head: str = "", layers: int | None = None) -> int:
         """A prefill chunk whose positions lie below `length`; length 0 only commits the last chunk.

@@ -1,7 +1,7 @@
 """Everything on the GPU beside the weights: control, activations, KV cache, RoPE table."""
 
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import lru_cache, partial
 from struct import pack
 
 from pyweb.device import Device
@@ -92,7 +92,7 @@ async def allocate(device: Device, decoder: Decoder, tuning: Tuning, context: in
     )
 
 
-@cache
+@lru_cache(1)
 def identity_order(slots: int) -> bytes:
     """The permutation of cache slots before any draft was accepted."""
     return pack(f"<{slots}I", *range(slots))

@@ -13,12 +13,10 @@ from pyweb.kernels.compose import compose
 __all__ = ["Assembler", "Binding", "Dispatch", "Kernel"]
 
 
-# Programs look some hundred kernels and bindings up, so both compare quickly: kernels by identity, bindings as tuples.
-
-
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """A kernel role with its numbers: `values` are sorted (name, value) pairs. Equal ones are the same object."""
+    """A kernel role with its numbers: `values` are sorted (name, value) pairs. Equal ones are the same object, since a
+    program looks hundreds of them up."""
 
     role: str
     values: tuple[tuple[str, object], ...]

@@ -126,6 +126,11 @@ def test_a_step_costs_no_more_than_a_wider_one(clock):
     assert measured(device, (1, 2, 4, 8)) == pytest.approx({1: 1.1, 2: 1.2, 4: 1.8, 8: 1.8})
 
 
+def test_a_width_whose_completions_came_together_says_nothing_of_the_others(clock):
+    device = TimedDevice(clock, lambda width, run: 0.0 if width == 8 else 0.001 * width)
+    assert measured(device, (1, 2, 8)) == pytest.approx({1: 1.0, 2: 2.0, 8: 0.01})
+
+
 def test_a_cost_is_never_nothing(clock):
     """Where the clock is coarse, completions seem to come together."""
     assert min(measured(TimedDevice(clock, lambda width, run: 0.0), WIDTHS).values()) > 0

@@ -81,7 +81,8 @@ class DawnDevice:
             self._process.stdin.write(json.dumps({"method": method, "args": args}) + "\n")
             self._process.stdin.flush()
             answer = json.loads(self._answer())
-        except (OSError, EOFError) as error:
+        except (OSError, EOFError, ValueError) as error:  # also an answer that ends in the middle
+            self._process.kill()
             lost.append(f"The Dawn process ended in `{method}` with {self._process.wait(10)}.")
             raise RuntimeError(lost[-1]) from error
         finally:

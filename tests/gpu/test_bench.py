@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pyweb.bench import measure
-from pyweb.bench.cuts import neighbours
+from pyweb.bench.cuts import _kernels, neighbours
 from pyweb.engine.exactness import Exactness
 from pyweb.errors import PromptTooLongError, StoppedError, UsageError
 from pyweb.kernels.tuning import GPU, SOFTWARE
@@ -124,11 +124,15 @@ def test_cuts_are_searched_and_change_nothing(tiny):
 def test_every_cut_that_is_tried_gives_the_same_bits(device, engine, role):
     loaded, ids = engine("tied", FEW_LANES), [1 + i * 7919 % 200 for i in range(17)]
     plain = asyncio.run(loaded.trace(ids, 8))
-    for cut in neighbours(FEW_LANES.cut(role, 8, loaded.decoder.hidden), 8):
+    used = FEW_LANES.cut(role, 8, loaded.decoder.hidden)
+    seen = set()
+    for cut in neighbours(used, 8) + neighbours(replace(used, rows=2, threads=64), 8):
         tuning = FEW_LANES.with_cut(role, 8, cut)
         plan, programs = replace(loaded.plan, tuning=tuning), loaded.programs.with_tuning(tuning)
         exactness = Exactness(device, plan, programs, loaded._begin_trace)
         assert asyncio.run(exactness.trace(ids, 8)) == plain, cut
+        seen.add(_kernels(plan, role, 8))
+    assert len(seen) > 4
 
 
 def test_it_can_be_stopped_between_measurements(tiny):

@@ -10,8 +10,8 @@ from tests.gpu import dawn
 @pytest.fixture
 def own(monkeypatch):
     monkeypatch.setattr(dawn, "lost", [])
-    monkeypatch.setattr(dawn, "ANSWER", 2.0)
     device = dawn.DawnDevice()
+    monkeypatch.setattr(dawn, "ANSWER", 2.0)
     yield device
     device.close()
 
