@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import astuple, replace
+from dataclasses import astuple, fields, replace
 
 from pyweb.bench.samples import summary
 from pyweb.bench.settings import Run
@@ -15,7 +15,7 @@ __all__ = ["measure_cuts", "neighbours"]
 
 _GAIN = 0.99  # of the time in use: a cut that saves less isn't told from noise
 _ROUNDS = 4
-_THREADS, _ROWS, _TOKENS, _UNROLL = (64, 256), (2, 8), (1, 8), (1, 4)
+_LEAST, _MOST = Cut(64, 2, 1, 1), Cut(256, 8, 8, 4)
 
 
 async def measure_cuts(run: Run) -> dict:
@@ -38,11 +38,10 @@ async def measure_cuts(run: Run) -> dict:
 
 def neighbours(cut: Cut, width: int) -> list[Cut]:
     """Cuts that differ in one number by a factor of two, for steps of `width` nodes."""
-    bounds = {"threads": _THREADS, "rows": _ROWS, "tokens": (1, min(_TOKENS[1], width)), "unroll": _UNROLL}
-    found = []
-    for name, (least, most) in bounds.items():
-        number = getattr(cut, name)
-        found += [replace(cut, **{name: other}) for other in (number // 2, 2 * number) if least <= other <= most]
+    bounds, found = (cut, _LEAST, replace(_MOST, tokens=min(_MOST.tokens, width))), []
+    for field in fields(Cut):
+        number, least, most = (getattr(bound, field.name) for bound in bounds)
+        found += [replace(cut, **{field.name: other}) for other in (number // 2, 2 * number) if least <= other <= most]
     return found
 
 
@@ -82,10 +81,11 @@ async def _times(run: Run, tuning: Tuning, role: str, width: int, cuts: Sequence
         with suppress(LimitError, ShaderError):
             programs[cut] = await recut.calibration(width, drafting=False)
     samples: dict[Cut, list[float]] = {cut: [] for cut in programs}
+    prompt = await run.engine.begin_measurement()
     for number in range(run.settings.runs + 1):
         for cut, program in programs.items():
             run.check()
-            milliseconds = await interval(run, program, width)
+            milliseconds = await interval(run, program, width, prompt)
             if number:  # the first run warms up
                 samples[cut].append(milliseconds)
     return {cut: summary(taken) for cut, taken in samples.items()}

@@ -101,8 +101,10 @@ class Run:
         self.report(what, done, total)
 
     def check(self) -> None:
-        """Raises:
-        StoppedError: the run was stopped.
+        """Goes on unless the run was stopped.
+
+        Raises:
+            StoppedError: it was.
         """
         if self.stopped():
             raise StoppedError("The benchmark was stopped.", "Start it again.")

@@ -18,11 +18,10 @@ def windows_of(prompt: int, width: int, steps: int) -> tuple[int, int]:
     return window, max(2, steps // window)
 
 
-async def interval(run: Run, program: int, width: int) -> float:
+async def interval(run: Run, program: int, width: int, prompt: int) -> float:
     """Milliseconds of a step: the mean interval between the completions of windows that are submitted together, so that
-    the GPU never waits for the host. They lie around the middle of a prompt, whatever the width."""
+    the GPU never waits for the host. They lie around the middle of the `prompt` tokens, whatever the width."""
     engine, device = run.engine, run.engine.device
-    prompt = await engine.begin_measurement()
     window, windows = windows_of(prompt, width, run.settings.steps)
     await engine.begin_measurement((prompt - window * windows * width) // 2)
     tickets = [device.submit(program, window) for _ in range(windows)]
@@ -41,11 +40,12 @@ async def measure_widths(run: Run) -> dict:
     """
     widths = sorted({1, *run.settings.widths})
     samples: dict[int, list[float]] = {width: [] for width in widths}
+    prompt = await run.engine.begin_measurement()
     for number in range(run.settings.runs + 1):
         for place, width in enumerate(widths):
             await run.at(f"width {width}", number * len(widths) + place, (run.settings.runs + 1) * len(widths))
             program = await run.engine.programs.calibration(width, drafting=False)
-            milliseconds = await interval(run, program, width)
+            milliseconds = await interval(run, program, width, prompt)
             if number:  # the first run warms up
                 samples[width].append(milliseconds)
     single = summary(samples[1])["median"]

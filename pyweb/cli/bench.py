@@ -30,7 +30,7 @@ SMOKE = {
     "steps": 2,
     "batch": 1,
 }
-"""What `--smoke` measures: everything once, as little as there is."""
+"""What `--smoke` measures: every part but visits and frames once, as little as there is."""
 
 
 def bench(options: Namespace) -> None:

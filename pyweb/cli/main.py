@@ -96,7 +96,7 @@ def _add_bench_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tokens", type=_positive, metavar="N", help="of a reply")
     parser.add_argument("--prompts", metavar="FILE", help="JSON lines {id, instruction, page} in place of the built-in")
     parser.add_argument("--visits", action="store_true", help="also a first and a second visit, with an empty profile")
-    parser.add_argument("--smoke", action="store_true", help="everything once, as little as there is")
+    parser.add_argument("--smoke", action="store_true", help="every part but visits and frames, as little as there is")
     parser.add_argument("--json", action="store_true", help="one line of JSON on standard output")
     parser.add_argument("--out", metavar="FILE", help="also write the JSON here")
     parser.add_argument("--fresh", action="store_true", help="start with an empty, temporary browser profile")

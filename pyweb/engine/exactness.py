@@ -57,7 +57,7 @@ class Exactness:
         """A chain of tokens in steps of each width against single steps; all are submitted before any is awaited."""
         layers, count = self._scope
         ids = [1 + i * 7919 % (self._plan.decoder.vocabulary - 1) for i in range(count)]
-        wanted = widths if self._single else (1, *widths)
+        wanted = (1, *widths) if self._single is None else widths
         await asyncio.gather(*(self._program(width, width, layers) for width in wanted))  # compiled side by side
         traces = [await self._submit(ids, width, layers, _POSITIONS) for width in wanted]
         found = [await self._collect(trace) for trace in traces]

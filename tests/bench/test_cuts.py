@@ -33,6 +33,13 @@ class Programs:
         return self.tuning
 
 
+class Engine:
+    tuning, plan, programs, decoder = SUBGROUPS, Plan(), Programs(), SimpleNamespace(hidden=896)
+
+    async def begin_measurement(self):
+        return 769
+
+
 @pytest.fixture
 def search(monkeypatch):
     """search(milliseconds, **settings): rows by (role, width), where a step takes milliseconds(tuning, width)."""
@@ -43,13 +50,11 @@ def search(monkeypatch):
 
         monkeypatch.setattr(cuts, "_kernels", kernels)
 
-        async def interval(run, tuning, width):
+        async def interval(run, tuning, width, prompt):
             return milliseconds(tuning, width)
 
         monkeypatch.setattr(cuts, "interval", interval)
-        decoder = SimpleNamespace(hidden=896)
-        engine = SimpleNamespace(tuning=SUBGROUPS, decoder=decoder, programs=Programs(), plan=Plan())
-        run = Run(engine, Settings(runs=2, **settings), (), lambda *at: None, stopped)
+        run = Run(Engine(), Settings(runs=2, **settings), (), lambda *at: None, stopped)
         section = asyncio.run(cuts.measure_cuts(run))
         (table,) = tables({"cuts": section})
         assert len(table["rows"]) == len(section["rows"])

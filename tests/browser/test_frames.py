@@ -6,7 +6,6 @@ import pytest
 
 from pyweb.cli.layout import Layout
 from pyweb.cli.server import LocalServer
-from tests.browser.conftest import CALL
 
 TINY = Path(__file__).resolve().parents[1] / "fixtures" / "tiny_chat.gguf"
 
@@ -17,12 +16,10 @@ window.assistant = await Assistant.load({ model: base + 'models/tiny_chat.gguf',
 
 
 @pytest.fixture(scope="module")
-def call(browser):
-    """Runs the body of an async function in a page of a site with the tiny model."""
+def site():
+    """Base URL of a site with the tiny model, for `call`."""
     with LocalServer(Layout({TINY.name: TINY}).resolve, port=0) as server:
-        browser.get(server.url + "run.html")
-        yield lambda body, **args: browser.execute_async_script(CALL, server.url, body, args)
-        browser.execute_script("window.assistant?.close()")
+        yield server.url
 
 
 @pytest.fixture(scope="module")
