@@ -300,7 +300,7 @@ class Assistant:
         unknown = [width for width in widths if width not in WIDTHS]
         if unknown:
             raise UsageError(f"There is no width {unknown[0]}; the widths are {', '.join(map(str, WIDTHS))}.")
-        ids = list(ids) or [1 + i * 7919 % (self.engine.decoder.vocabulary - 1) for i in range(70)]
+        ids = list(ids) or self.engine.decoder.varied_ids(70)
         async with self._turn:
             single = await self.engine.trace(ids, 1)
             equal = {str(width): await self.engine.trace(ids, width) == single for width in widths if width > 1}

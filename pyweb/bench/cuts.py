@@ -15,7 +15,7 @@ __all__ = ["measure_cuts", "neighbours"]
 
 _GAIN = 0.99  # of the time in use: a cut that saves less isn't told from noise
 _ROUNDS = 4
-_LEAST, _MOST = Cut(64, 2, 1, 1), Cut(256, 8, 8, 4)
+_LEAST, _MOST = Cut(64, 2, 1, 1), Cut(1024, 8, 8, 4)
 
 
 async def measure_cuts(run: Run) -> dict:

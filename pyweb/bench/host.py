@@ -22,7 +22,7 @@ async def measure_host(run: Run, step_times: dict[int, float]) -> dict:
         step_times: GPU milliseconds of a step by width, as far as they are known; `gpu` of a row is a window's.
     """
     count = min(run.settings.position, run.engine.context // 4)
-    prompt = [1 + i * 7919 % (run.engine.decoder.vocabulary - 1) for i in range(count)]
+    prompt = run.engine.decoder.varied_ids(count)
     modes, runs = run.settings.host_modes, run.settings.runs
     parts = ("interval", "python", "bridge", "browser")
     samples = {mode: {part: [] for part in parts} for mode in modes}

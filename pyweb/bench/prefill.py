@@ -16,7 +16,7 @@ async def measure_prefill(run: Run) -> dict:
     for number in range(runs + 1):
         for place, length in enumerate(lengths):
             await run.at(f"prefill of {length} tokens", number * len(lengths) + place, (runs + 1) * len(lengths))
-            prompt = [1 + i * 7919 % (engine.decoder.vocabulary - 1) for i in range(length)]
+            prompt = engine.decoder.varied_ids(length)
             reply = await engine.generate(prompt, max_tokens=1, mode="greedy", reuse=False, stopped=run.stopped)
             if number:  # the first run compiles and warms up
                 prefill[length].append(1000 * reply.prefill_time)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from pyodide.ffi import JsException, create_proxy, to_js
 
@@ -36,6 +37,9 @@ _typed_errors = _TypedErrors()
 
 def _array(values: Sequence[int]):
     return to_js(list(values))
+
+
+_kept_array = lru_cache(16)(_array)  # of read-backs: every window asks for the same
 
 
 def _reporter(on_progress: Callable[[int, int], None]):
@@ -85,6 +89,7 @@ class BrowserDevice:
 
     def __init__(self, bridge, stream):
         self._bridge = bridge
+        self._submit, self._deliver = bridge.submit, bridge.deliver  # each look-up would make them anew
         self._stream = stream
         self.info = bridge.info.to_py()
         self.limits = bridge.limits.to_py()
@@ -118,13 +123,13 @@ class BrowserDevice:
 
     def submit(self, program: int, repeats: int = 1, readbacks: Sequence[int] = ()) -> int:
         with _typed_errors:
-            return self._bridge.submit(program, repeats, _array(readbacks))
+            return self._submit(program, repeats, _kept_array(tuple(readbacks)))
 
     async def collect(self, ticket: int) -> bytes:
         if self._closed:
             raise DeviceLostError("The GPU device was closed.")
         with _typed_errors:
-            self._bridge.deliver(ticket, self._receiver)
+            self._deliver(ticket, self._receiver)
         self._awaited[ticket] = arrival = Arrival(asyncio.get_running_loop())
         return await arrival
 

@@ -92,7 +92,7 @@ class Engine:
             ModelFileError, UnknownModelError, GPUOutOfMemoryError, NetworkError, IntegrityError, StoppedError.
         """
         decoder = decoder_of(gguf)
-        tuning = tuning or choose_tuning(device.info)
+        tuning = (tuning or choose_tuning(device.info)).within(device.limits)
         context = min(context or DEFAULT_CONTEXT, decoder.context)
         assembler = Assembler(device)
         weights = await plan_weights(device, assembler, gguf, decoder)
@@ -282,7 +282,7 @@ class Engine:
 
     def _calibration_prompt(self) -> list[int]:
         count = min(self.context - 1, (SAMPLES + 1) * REPEATS * MAX_NODES + 1)
-        return [1 + i * 7919 % (self.decoder.vocabulary - 1) for i in range(count)]
+        return self.decoder.varied_ids(count)
 
     async def _steering(self, mode: Mode) -> Steering:
         """What chooses the widths of a reply, among those that are exact on this device."""

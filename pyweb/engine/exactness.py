@@ -56,7 +56,7 @@ class Exactness:
     async def _check(self, widths: Sequence[int]) -> None:
         """A chain of tokens in steps of each width against single steps; all are submitted before any is awaited."""
         layers, count = self._scope
-        ids = [1 + i * 7919 % (self._plan.decoder.vocabulary - 1) for i in range(count)]
+        ids = self._plan.decoder.varied_ids(count)
         wanted = (1, *widths) if self._single is None else widths
         await asyncio.gather(*(self._program(width, width, layers) for width in wanted))  # compiled side by side
         traces = [await self._submit(ids, width, layers, _POSITIONS) for width in wanted]

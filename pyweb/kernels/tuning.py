@@ -10,7 +10,9 @@ from dataclasses import dataclass, field, replace
 __all__ = ["GPU", "SOFTWARE", "SUBGROUPS", "WIDTHS", "Cut", "Tuning", "choose_tuning"]
 
 _MOST_LANES = 32
-_LARGE_HIDDEN = 2048  # from here on the rows of a matrix keep the whole GPU busy
+_MOST_THREADS = 1024  # of a workgroup, where the device grants them
+_MOST_UNROLL = 4
+_MIDDLE_HIDDEN, _LARGE_HIDDEN = 1024, 2048  # the larger a model, the more of the GPU its rows keep busy
 WIDTHS = (1, 2, 4, 8, 16, 32)
 """Nodes a step can have."""
 
@@ -25,14 +27,22 @@ class Cut:
     tokens: int
     unroll: int
 
+    def within(self, threads: int) -> "Cut":
+        """The same rows for a workgroup of at most `threads`: each takes more, and has more blocks on their way."""
+        factor = self.threads // threads
+        if factor <= 1:
+            return self
+        return Cut(threads, self.rows * factor, self.tokens, min(self.unroll * factor, _MOST_UNROLL))
+
 
 @dataclass(frozen=True)
 class Tuning:
     """One cut of all kernels.
 
     `barrier_free` kernels use one thread a row: a workgroup reduction is 5 to 30 times slower on software adapters.
-    `subgroups` adds lanes by shuffles, in the order of the tree through workgroup memory that else does it. `small` and
-    `large` are the cuts of products by role and step width, for models of the two sizes.
+    `subgroups` adds lanes by shuffles, in the order of the tree through workgroup memory that else does it. `small`,
+    `middle` and `large` are the cuts of products by role and step width, for models of three sizes. A workgroup has
+    at most `most_threads`.
     """
 
     name: str
@@ -42,9 +52,17 @@ class Tuning:
     chunk: int
     choose_segment: int
     small: Mapping[str, Mapping[int, Cut]] = field(hash=False)
+    middle: Mapping[str, Mapping[int, Cut]] = field(hash=False)
     large: Mapping[str, Mapping[int, Cut]] = field(hash=False)
     threads: int = 32
     most_lanes: int = _MOST_LANES
+    most_threads: int = _MOST_THREADS
+
+    def within(self, limits: Mapping[str, int]) -> "Tuning":
+        """The same for a device with these WebGPU limits: workgroups have the largest power of two that it grants."""
+        granted = min(limits["maxComputeInvocationsPerWorkgroup"], limits["maxComputeWorkgroupSizeX"])
+        most = min(self.most_threads, 1 << (granted.bit_length() - 1))
+        return self if most == self.most_threads else replace(self, most_threads=most)
 
     def lanes(self, inputs: int) -> int:
         """Threads that share a row of `inputs` columns: the power of two that leaves few of them idle."""
@@ -55,13 +73,14 @@ class Tuning:
 
     def cut(self, role: str, width: int, hidden: int) -> Cut:
         """The cut of a product in a step of `width` nodes of a model with a hidden state of `hidden`."""
-        cuts = self.large if hidden >= _LARGE_HIDDEN else self.small
-        return cuts[role][width]
+        cuts = self.small if hidden < _MIDDLE_HIDDEN else self.middle if hidden < _LARGE_HIDDEN else self.large
+        return cuts[role][width].within(self.most_threads)
 
     def with_cut(self, role: str, width: int, cut: Cut) -> "Tuning":
-        """The same with one cut changed, for models of either size."""
-        changed = [dict(cuts) | {role: {**cuts[role], width: cut}} for cuts in (self.small, self.large)]
-        return replace(self, small=changed[0], large=changed[1])
+        """The same with one cut changed, for models of any size."""
+        sizes = {"small": self.small, "middle": self.middle, "large": self.large}
+        changed = {size: {**cuts, role: {**cuts[role], width: cut}} for size, cuts in sizes.items()}
+        return replace(self, **changed)
 
 
 def _cuts(*cuts: tuple[int, int, int, int]) -> dict[int, Cut]:
@@ -69,18 +88,21 @@ def _cuts(*cuts: tuple[int, int, int, int]) -> dict[int, Cut]:
     return {width: Cut(*cut) for width, cut in zip(WIDTHS, cuts, strict=True)}
 
 
-# Found on an NVIDIA H200 by timing whole steps (docs/performance.md). Steps of one or two nodes wait for memory, so
-# more blocks are on their way; wider ones compute.
+# Found on an NVIDIA H200 by timing whole steps (docs/performance.md). Narrow steps wait for memory, and `residual` has
+# one workgroup for 32 rows: many threads of few rows. Wide ones compute: few threads of many rows.
 _SMALL = {
-    "qkv": _cuts((256, 2, 1, 1), (128, 2, 2, 2), (256, 4, 4, 1), (256, 4, 4, 1), (256, 4, 4, 1), (256, 4, 4, 1)),
-    "residual": _cuts((256, 4, 1, 4), (256, 4, 2, 4), (128, 8, 4, 1), (128, 8, 4, 1), (128, 8, 4, 1), (128, 8, 4, 1)),
-    "gate_up": _cuts((256, 4, 1, 4), (256, 8, 2, 1), (128, 8, 4, 1), (128, 8, 4, 1), (128, 8, 4, 1), (128, 8, 8, 1)),
+    "qkv": _cuts((256, 2, 1, 1), (256, 2, 1, 2), (256, 4, 4, 1), (256, 4, 4, 1), (256, 4, 4, 1), (256, 4, 4, 1)),
+    "residual": _cuts(
+        (1024, 1, 1, 1), (1024, 1, 1, 1), (1024, 1, 1, 2), (512, 2, 2, 1), (256, 4, 2, 2), (128, 8, 4, 1)
+    ),
+    "gate_up": _cuts((512, 4, 1, 4), (256, 8, 2, 1), (128, 8, 4, 1), (128, 8, 4, 1), (128, 8, 4, 1), (128, 8, 8, 1)),
     "matvec": _cuts((128, 4, 1, 2), (128, 4, 2, 2), (128, 8, 4, 1), (128, 8, 8, 1), (128, 8, 8, 1), (128, 8, 8, 1)),
 }
+_MIDDLE = _SMALL | {"gate_up": _SMALL["gate_up"] | {8: Cut(64, 8, 4, 1)}}
 _LARGE = {
-    "qkv": _cuts((256, 2, 1, 2), (128, 2, 2, 2), (128, 8, 4, 1), (128, 8, 4, 1), (128, 8, 4, 1), (128, 8, 8, 1)),
-    "residual": _cuts((256, 4, 1, 4), (256, 4, 2, 1), (256, 4, 4, 1), (256, 4, 4, 1), (128, 8, 4, 1), (128, 8, 4, 1)),
-    "gate_up": _cuts((256, 8, 1, 2), (256, 8, 2, 2), (256, 8, 4, 1), (128, 8, 8, 1), (128, 8, 8, 1), (128, 8, 8, 1)),
+    "qkv": _cuts((256, 2, 1, 2), (256, 2, 1, 2), (128, 4, 2, 1), (64, 8, 4, 1), (128, 8, 4, 1), (128, 8, 8, 1)),
+    "residual": _cuts((1024, 1, 1, 1), (1024, 1, 1, 1), (256, 4, 2, 1), (256, 4, 2, 1), (128, 8, 4, 1), (128, 8, 4, 1)),
+    "gate_up": _cuts((256, 4, 1, 2), (256, 4, 2, 1), (256, 4, 4, 1), (128, 8, 8, 1), (128, 8, 8, 1), (128, 8, 8, 1)),
     "matvec": _SMALL["matvec"],
 }
 
@@ -92,9 +114,10 @@ GPU = Tuning(
     chunk=32,
     choose_segment=4096,
     small=_SMALL,
+    middle=_MIDDLE,
     large=_LARGE,
 )
-"""For any GPU: 256 threads and 16 KiB a workgroup, no subgroups."""
+"""For any GPU: 16 KiB a workgroup, no subgroups."""
 SUBGROUPS = replace(GPU, name="subgroups", subgroups=True)
 """For GPUs whose subgroups always have the same size, 32 or more threads."""
 _ONE_THREAD_A_ROW = dict.fromkeys(
@@ -108,6 +131,7 @@ SOFTWARE = Tuning(
     chunk=32,
     choose_segment=64,
     small=_ONE_THREAD_A_ROW,
+    middle=_ONE_THREAD_A_ROW,
     large=_ONE_THREAD_A_ROW,
 )
 

@@ -7,6 +7,8 @@ from pyweb.errors import ModelFileError
 
 __all__ = ["Decoder", "Matrix", "Vector", "required"]
 
+_STRIDE = 7919  # a prime, so that few vocabularies share a factor with it
+
 
 @dataclass(frozen=True)
 class Matrix:
@@ -72,6 +74,10 @@ class Decoder:
         if not 1e-20 <= self.norm_eps <= 1 or not 1 <= self.rope_base <= 1e20:
             numbers = f"norm epsilon {self.norm_eps} or RoPE base {self.rope_base}"
             raise ModelFileError(f"The model's {numbers} can't be right.")
+
+    def varied_ids(self, count: int) -> list[int]:
+        """Ids without id 0 that repeat as late as the vocabulary allows: text for checks and measurements."""
+        return [1 + i * _STRIDE % (self.vocabulary - 1) for i in range(count)]
 
 
 def required(metadata: Mapping[str, object], key: str, kind: type = int):

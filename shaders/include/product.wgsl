@@ -27,16 +27,12 @@ ${sum} = ${value if EVEN else "select(%s, %s, inside_%d)" % (sum, value, u)};
 ${scales_at("at_" ~ name, "_" ~ name)}
 #%- endmacro
 
-#% macro dots(t, name, sum, u)
-      let dot_${name} = dot4I8Packed(low_${name}.x, x0.x) + dot4I8Packed(low_${name}.y, x0.y)
-        + dot4I8Packed(low_${name}.z, x0.z) + dot4I8Packed(low_${name}.w, x0.w);
-      let second_dot_${name} = dot4I8Packed(high_${name}.x, x1.x) + dot4I8Packed(high_${name}.y, x1.y)
-        + dot4I8Packed(high_${name}.z, x1.z) + dot4I8Packed(high_${name}.w, x1.w);
+#% macro products(t, name, sum, u)
 #% if SCALES == 1
-      ${added(sum, "fma(f32(dot_%s + second_dot_%s), scale_%s * s.x, %s)" % (name, name, name, sum), u)}
+      ${added(sum, "fma(f32(dots(low_%s, x0) + dots(high_%s, x1)), scale_%s * s.x, %s)" % (name, name, name, sum), u)}
 #% else
-      ${added(sum, "fma(f32(dot_%s), scale_%s * s.x, %s)" % (name, name, sum), u)}
-      ${added(sum, "fma(f32(second_dot_%s), second_scale_%s * s.x, %s)" % (name, name, sum), u)}
+      ${added(sum, "fma(f32(dots(low_%s, x0)), scale_%s * s.x, %s)" % (name, name, sum), u)}
+      ${added(sum, "fma(f32(dots(high_%s, x1)), second_scale_%s * s.x, %s)" % (name, name, sum), u)}
 #% endif
 #% if OFFSET
       ${added(sum, "fma(offset_%s, s.y, %s)" % (name, sum), u)}
@@ -73,6 +69,11 @@ var<workgroup> lanes: array<f32, ${(ROWS + NORM) * THREADS}>;
 @group(0) @binding(1) var<storage, read> x: array<vec4<u32>>; // as include/quantize.wgsl lays it out
 @group(0) @binding(2) var<storage, read> codes: array<vec4<u32>>;
 @group(0) @binding(3) var<storage, read> scales: array<u32>;
+
+// A function, not a macro: browsers read the text of every kernel at every visit.
+fn dots(four: vec4<u32>, x: vec4<u32>) -> i32 {
+  return dot4I8Packed(four.x, x.x) + dot4I8Packed(four.y, x.y) + dot4I8Packed(four.z, x.z) + dot4I8Packed(four.w, x.w);
+}
 #% endmacro
 
 // The head of `main` where LANES > 1: `lane`, and `group`, the number of its LANES in the workgroup.
@@ -137,7 +138,7 @@ ${block("%d_%d" % (u, r), "row_%d * BLOCKS + b_%d" % (r, u))}
       ${added("squares_%d" % t, "squares_%d + s.z" % t, u)}
 #% endif
 #% for r in range(ROWS)
-${dots(t, "%d_%d" % (u, r), "sum_%d_%d" % (t, r), u)}
+${products(t, "%d_%d" % (u, r), "sum_%d_%d" % (t, r), u)}
 #% endfor
     }
 #% endfor

@@ -89,11 +89,11 @@ def test_what_was_found_stays_while_the_next_is_searched(search):
 
     def milliseconds(tuning, width):
         seen.append((tuning.cut("qkv", 1, 896).threads, tuning.cut("matvec", 1, 896).threads))
-        return 1 if tuning.cut("qkv", 1, 896).threads == 128 else 2
+        return 1 if tuning.cut("qkv", 1, 896).threads == 512 else 2
 
     rows = search(milliseconds, role_widths=(1,))
-    assert rows["qkv", 1]["best"][0] == 128
-    assert {qkv for qkv, matvec in seen if matvec != 128} == {128}
+    assert rows["qkv", 1]["best"][0] == 512
+    assert {qkv for qkv, matvec in seen if matvec != 128} == {512}
 
 
 def test_less_than_a_hundredth_is_noise(search):
@@ -115,8 +115,8 @@ def test_a_lucky_measurement_is_found_out(search):
 
 
 def test_a_cut_that_the_device_refuses_is_left_out(search):
-    rows = search(wanting("qkv", threads=64), role_widths=(8,))
-    assert rows["qkv", 8]["cut"][0] == 256 and rows["qkv", 8]["best"][0] == 128
+    rows = search(wanting("qkv", threads=64), role_widths=(32,))
+    assert rows["qkv", 32]["cut"][0] == 256 and rows["qkv", 32]["best"][0] == 128
 
 
 def test_cuts_that_come_out_the_same_are_tried_once(search):
@@ -139,9 +139,9 @@ def test_it_can_be_stopped_within_a_search(search):
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_neighbours_are_cuts_that_kernels_can_have(width):
-    for table in (SUBGROUPS.small, SUBGROUPS.large):
+    for table in (SUBGROUPS.small, SUBGROUPS.middle, SUBGROUPS.large):
         for role in table:
             for cut in cuts.neighbours(table[role][width], width):
                 assert cut != table[role][width]
-                assert 64 <= cut.threads <= 256 and 2 <= cut.rows <= 8 and 1 <= cut.tokens <= min(width, 8)
+                assert 64 <= cut.threads <= 1024 and 1 <= cut.rows <= 8 and 1 <= cut.tokens <= min(width, 8)
     assert Cut(128, 4, 1, 4) in cuts.neighbours(Cut(256, 4, 1, 4), 1)

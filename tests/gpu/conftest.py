@@ -52,9 +52,9 @@ FEW_LANES = replace(SUBGROUPS, name="four lanes", most_lanes=4)
 
 
 @pytest.fixture(params=[SOFTWARE, GPU, FEW_LANES], ids=lambda tuning: tuning.name)
-def tuning(request):
+def tuning(request, device):
     """The ways to cut the kernels: without barriers, with reductions through workgroup memory, with subgroups."""
-    return request.param
+    return request.param.within(device.limits)
 
 
 @pytest.fixture(scope="session")

@@ -110,3 +110,9 @@ def test_what_is_not_built():
     for name in ("mamba", ["llama"], None):
         with pytest.raises(UnknownModelError, match="architecture.*llama, qwen2"):
             decoder_of(GGUF(3, {"general.architecture": name}, {}))
+
+
+def test_varied_ids_are_tokens_that_repeat_late():
+    model = decoder_of(tiny("tied"))
+    ids = model.varied_ids(model.vocabulary + 1)
+    assert sorted(ids[:-2]) == list(range(1, model.vocabulary)) and ids[-2:] == ids[:2]

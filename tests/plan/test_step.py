@@ -9,7 +9,7 @@ import pytest
 
 from pyweb.errors import LimitError
 from pyweb.kernels.compose import compose
-from pyweb.kernels.tuning import GPU, SOFTWARE, SUBGROUPS, WIDTHS, choose_tuning
+from pyweb.kernels.tuning import GPU, SOFTWARE, SUBGROUPS, WIDTHS, Cut, choose_tuning
 from pyweb.models import Decoder, Matrix, Vector
 from pyweb.plan.buffers import allocate, rope_table
 from pyweb.plan.dispatch import Assembler, Binding, Kernel
@@ -78,18 +78,23 @@ def everything(plan, width):
     return [*forward, *plan.head(width), *plan.choose(width), plan.likelihood(width), plan.prefill_step(width)]
 
 
+THREADS = "maxComputeInvocationsPerWorkgroup", "maxComputeWorkgroupSizeX"
+
+
 @pytest.fixture(params=[SOFTWARE, GPU, SUBGROUPS], ids=lambda tuning: tuning.name)
 def tuning(request):
     return request.param
 
 
+@pytest.mark.parametrize("threads", [256, 1024])
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("sizes, bias", [(SMOLLM2, False), (QWEN2_7B, True)], ids=["smollm2", "qwen2-7b"])
-def test_every_kernel_keeps_to_the_default_limits(tuning, sizes, bias, width):
-    """Eight storage buffers, 16 KiB of workgroup memory, 256 invocations, 65,535 workgroups a dimension."""
-    _, plan = planned(sizes | {"layers": 1}, tuning, bias=bias)
+def test_every_kernel_keeps_to_the_default_limits(tuning, sizes, bias, width, threads):
+    """Eight storage buffers, 16 KiB of workgroup memory, 65,535 workgroups a dimension; threads as they are granted."""
+    limits = DEFAULT_LIMITS | dict.fromkeys(THREADS, threads)
+    _, plan = planned(sizes | {"layers": 1}, tuning.within(limits), bias=bias)
     for dispatch in everything(plan, width):
-        shader = compose(dispatch.kernel.role, dict(dispatch.kernel.values), DEFAULT_LIMITS)
+        shader = compose(dispatch.kernel.role, dict(dispatch.kernel.values), limits)
         assert shader.storage_buffers <= 8
         assert len(dispatch.bindings) == shader.code.count("@binding(")
         assert 1 <= min(dispatch.grid) and max(dispatch.grid) <= 65535
@@ -260,6 +265,16 @@ def test_rope_table():
 )
 def test_choose_tuning(info, tuning):
     assert choose_tuning(info) is tuning
+
+
+def test_fewer_threads_have_the_same_work():
+    """A workgroup has the rows that it had, of which each thread takes more."""
+    used = SUBGROUPS.with_cut("residual", 1, Cut(1024, 1, 1, 2))
+    for granted, cut in ((1024, (1024, 1, 1, 2)), (900, (512, 2, 1, 4)), (256, (256, 4, 1, 4)), (128, (128, 8, 1, 4))):
+        within = used.within(DEFAULT_LIMITS | dict.fromkeys(THREADS, 1024) | {THREADS[1]: granted})
+        assert within.cut("residual", 1, 896) == Cut(*cut)
+        assert [within.lanes(columns) for columns in (576, 4096)] == [8, 32]
+    assert used.within(dict.fromkeys(THREADS, 1024)) is used
 
 
 def test_lanes():
