@@ -10,7 +10,8 @@
 #% set EVEN = K // 32 == LANES * ((STEPS + UNROLLED - 1) // UNROLLED) * UNROLLED
 #% set levels = (LANES - 1).bit_length()
 #% set VALUES = ROWS * TOKENS
-#% set OWNED = ([VALUES // LANES, 1] | max) if SUBGROUPS else ROWS
+#% set PIECE = [[VALUES, LANES, 2048 // THREADS] | min, TOKENS] | max
+#% set OWNED = ([VALUES // LANES, 1] | max) if SUBGROUPS else VALUES // PIECE
 
 #% macro added(sum, value, u)
 ${sum} = ${value if EVEN else "select(%s, %s, inside_%d)" % (sum, value, u)};
@@ -39,6 +40,11 @@ ${scales_at("at_" ~ name, "_" ~ name)}
 #% endif
 #%- endmacro
 
+// The sum of lanes first, first + step, ... in the order of the tree.
+#% macro tree(first, step)
+${"lanes[at + %du]" % first if step == LANES else "(%s + %s)" % (tree(first, 2 * step), tree(first + step, 2 * step))}
+#%- endmacro
+
 // At each stride a lane keeps half of its values and gets the other lane's part of them; a single value is kept by both.
 #% macro halving(name, count)
 #% for level in range(levels)
@@ -63,7 +69,13 @@ const THREADS = ${THREADS}u;
 const TOKENS = ${TOKENS}u;
 const GROUPS = THREADS / LANES;          // of lanes in a workgroup
 #% if LANES > 1 and not SUBGROUPS
-var<workgroup> lanes: array<f32, ${(ROWS + NORM) * THREADS}>;
+var<workgroup> lanes: array<f32, ${PIECE * THREADS // LANES * (LANES + 1)}>; // one to spare a group: banks
+
+// The tree over the lanes of one value of a group.
+fn tree(value: u32) -> f32 {
+  let at = value * (LANES + 1u);
+  return ${tree(0, 1)};
+}
 #% endif
 @group(0) @binding(0) var<uniform> control: Control;
 @group(0) @binding(1) var<storage, read> x: array<vec4<u32>>; // as include/quantize.wgsl lays it out
@@ -171,41 +183,27 @@ ${halving("squares_level", TOKENS)}
   let owned_row = owned % ${ROWS}u;
   let owner = lane * ${VALUES}u % LANES < ${VALUES}u;
 #% else
-#% for r in range(ROWS)
-  var done_${r} = 0.0;
+  // PIECE values at a time lie in workgroup memory, and a lane adds up one of them.
+#% for j in range(OWNED)
+#% for i in range(PIECE)
+#% set value = i * OWNED + j
+  lanes[(group * ${PIECE}u + ${i}u) * (LANES + 1u) + lane] = sum_${value // ROWS}_${value % ROWS};
 #% endfor
+  workgroupBarrier();
+  let done_${j} = tree(group * ${PIECE}u + min(lane, ${PIECE - 1}u));
+  workgroupBarrier();
+#% endfor
+  let owned_token = lane * ${OWNED}u / ${ROWS}u;
+  let owned_row = lane * ${OWNED}u % ${ROWS}u;
+  let owner = lane < ${PIECE}u;
 #% if NORM
-  var square = 0.0;
-#% endif
 #% for t in range(TOKENS)
-#% for r in range(ROWS)
-  lanes[${r}u * THREADS + thread] = sum_${t}_${r};
+  lanes[(group * ${PIECE}u + ${t}u) * (LANES + 1u) + lane] = squares_${t};
 #% endfor
-#% if NORM
-  lanes[${ROWS}u * THREADS + thread] = squares_${t};
-#% endif
   workgroupBarrier();
-  for (var stride = LANES / 2u; stride > 0u; stride /= 2u) {
-    if (lane < stride) {
-#% for v in range(ROWS + NORM)
-      lanes[${v}u * THREADS + thread] += lanes[${v}u * THREADS + thread + stride];
-#% endfor
-    }
-    workgroupBarrier();
-  }
-  if (lane == ${t}u) {
-#% for r in range(ROWS)
-    done_${r} = lanes[${r}u * THREADS + thread - lane];
-#% endfor
-#% if NORM
-    square = lanes[${ROWS}u * THREADS + thread - lane];
-#% endif
-  }
+  let square = tree(group * ${PIECE}u + min(owned_token, TOKENS - 1u));
   workgroupBarrier();
-#% endfor
-  let owned_token = lane;
-  let owned_row = 0u;
-  let owner = lane < TOKENS;
+#% endif
 #% endif
 #% if NORM
   let inverse = 1.0 / sqrt(fma(square, ${1 / K}, ${EPS}));
