@@ -91,7 +91,7 @@ def _cuts(*cuts: tuple[int, int, int, int]) -> dict[int, Cut]:
 # Found on an NVIDIA H200 by timing whole steps (docs/performance.md). Narrow steps wait for memory, and `residual` has
 # one workgroup for 32 rows: many threads of few rows. Wide ones compute: few threads of many rows.
 _SMALL = {
-    "qkv": _cuts((256, 2, 1, 1), (256, 2, 1, 2), (256, 4, 4, 1), (256, 4, 4, 1), (256, 4, 4, 1), (256, 4, 4, 1)),
+    "qkv": _cuts((256, 2, 1, 1), (256, 2, 1, 2), (256, 4, 4, 1), (256, 2, 2, 1), (256, 4, 4, 1), (256, 4, 4, 1)),
     "residual": _cuts(
         (1024, 1, 1, 1), (1024, 1, 1, 1), (1024, 1, 1, 2), (512, 2, 2, 1), (256, 4, 2, 2), (128, 8, 4, 1)
     ),
