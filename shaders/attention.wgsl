@@ -30,14 +30,15 @@ fn slot_of(position: u32, mask: u32) -> u32 {
 #% set DOTTERS = [ALL_FOURS, 8 if GROUP <= 8 else 4, 2 if ALL_FOURS % 4 else 4 if ALL_FOURS % 8 else 8] | min
 #% set PLACES = THREADS // DOTTERS
 #% set ROUNDS = (CHUNK + PLACES - 1) // PLACES
+#% set MAXIMA = [CHUNK, 8] | min
 const THREADS = ${THREADS}u;
 const DOTTERS = ${DOTTERS}u;
 const PLACES = THREADS / DOTTERS;         // positions whose dot products are under way side by side
 var<workgroup> rows: array<u32, ${CHUNK}>;                          // of keys, by position
 var<workgroup> dots: array<f32, ${GROUP * CHUNK * (DOTTERS + 1)}>;  // [head][position][dotter], one to spare: banks
-var<workgroup> scores: array<vec4<f32>, ${GROUP * CHUNK // 4}>;
-var<workgroup> maxima: array<f32, ${GROUP}>;
-var<workgroup> weights: array<vec4<f32>, ${GROUP * CHUNK // 4}>;
+var<workgroup> scores: array<f32, ${GROUP * CHUNK}>;                // threads share no vector: writing one part may write all
+var<workgroup> maxima: array<f32, ${GROUP * MAXIMA}>;               // of every CHUNK / MAXIMA positions of a head
+var<workgroup> weights: array<f32, ${GROUP * CHUNK}>;
 
 fn four(at: u32) -> vec4<f32> {
 #% if KV_F16
@@ -46,6 +47,18 @@ fn four(at: u32) -> vec4<f32> {
 #% else
   return kv[at];
 #% endif
+}
+
+fn largest_of(head: u32) -> f32 {
+  var largest = maxima[head * ${MAXIMA}u];
+#% for m in range(1, MAXIMA)
+  largest = max(largest, maxima[head * ${MAXIMA}u + ${m}u]);
+#% endfor
+  return largest;
+}
+
+fn weights_at(at: u32) -> vec4<f32> {
+  return vec4<f32>(weights[at], weights[at + 1u], weights[at + 2u], weights[at + 3u]);
 }
 
 @compute @workgroup_size(${THREADS})
@@ -96,16 +109,19 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   for (var i = thread; i < GROUP * CHUNK; i += THREADS) {
     var score = 0.0;
     for (var j = 0u; j < DOTTERS; j++) { score += dots[i * (DOTTERS + 1u) + j]; }
-    scores[i / 4u][i % 4u] = select(-3.0e38, score * ${SCALE}, i % CHUNK < visible);
+    scores[i] = select(-3.0e38, score * ${SCALE}, i % CHUNK < visible);
+  }
+  workgroupBarrier();
+  for (var i = thread; i < GROUP * ${MAXIMA}u; i += THREADS) {
+    var most = scores[i * ${CHUNK // MAXIMA}u];
+#% for p in range(1, CHUNK // MAXIMA)
+    most = max(most, scores[i * ${CHUNK // MAXIMA}u + ${p}u]);
+#% endfor
+    maxima[i] = most;
   }
   workgroupBarrier();
   for (var i = thread; i < GROUP * CHUNK; i += THREADS) {
-    let first = i / CHUNK * (CHUNK / 4u);
-    var most = scores[first];
-    for (var p = 1u; p < CHUNK / 4u; p++) { most = max(most, scores[first + p]); }
-    let largest = max(max(most.x, most.y), max(most.z, most.w));
-    weights[i / 4u][i % 4u] = select(0.0, exp(scores[i / 4u][i % 4u] - largest), i % CHUNK < visible);
-    if (i % CHUNK == 0u) { maxima[i / CHUNK] = largest; }
+    weights[i] = select(0.0, exp(scores[i] - largest_of(i / CHUNK)), i % CHUNK < visible);
   }
   workgroupBarrier();
   for (var i = thread; i < GROUP * FOURS; i += THREADS) {
@@ -117,7 +133,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       let value_${u} = four((KV_HEADS * SLOTS + rows[p + ${u}u]) * FOURS + i % FOURS);
 #% endfor
 #% for u in range(2)
-      let weight_${u} = weights[(g * CHUNK + p) / 4u + ${u}u];
+      let weight_${u} = weights_at(g * CHUNK + p + ${4 * u}u);
 #% for v in range(4)
       sum = fma(vec4<f32>(weight_${u}[${v}]), value_${4 * u + v}, sum);
 #% endfor
@@ -126,7 +142,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     }
     let at = ((t * HEADS + kv_head * GROUP + g) * CHUNKS + chunk) * PARTIAL;
     partial[at + i % FOURS] = sum;
-    if (i % FOURS == 0u) { partial[at + FOURS] = vec4<f32>(maxima[g], total, 0.0, 0.0); }
+    if (i % FOURS == 0u) { partial[at + FOURS] = vec4<f32>(largest_of(g), total, 0.0, 0.0); }
   }
 }
 #% else

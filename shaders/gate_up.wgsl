@@ -22,7 +22,11 @@ ${bindings()}
 
 #% if LANES > 1
 @group(0) @binding(4) var<storage, read_write> x_next: array<u32>;
-var<workgroup> values: array<vec4<f32>, ${2 * 8 * TOKENS}>; // by token: gates, then ups
+var<workgroup> values: array<f32, ${2 * 32 * TOKENS}>; // by token: gates, then ups; threads share no vector
+
+fn four(at: u32) -> vec4<f32> {
+  return vec4<f32>(values[at], values[at + 1u], values[at + 2u], values[at + 3u]);
+}
 
 fn silu4(gate: vec4<f32>, up: vec4<f32>) -> vec4<f32> {
   return gate / (1.0 + exp(-gate)) * up;
@@ -39,8 +43,7 @@ ${reduce()}
     if (owner) {
 #% for j in range(OWNED)
       let row_of_${j} = first_row + (owned_row + ${j}u) / 2u;
-      let place_${j} = owned_token * 16u + (owned_row + ${j}u) % 2u * 8u + row_of_${j} / 4u;
-      values[place_${j}][row_of_${j} % 4u] = ${finished(j)};
+      values[owned_token * 64u + (owned_row + ${j}u) % 2u * 32u + row_of_${j}] = ${finished(j)};
 #% endfor
     }
   }
@@ -49,7 +52,7 @@ ${reduce()}
   let word = thread % 8u;
   let writes = thread < QUANTIZERS && t < control.valid;
   var value = vec4<f32>(0.0);
-  if (writes) { value = silu4(values[thread / 8u * 16u + word], values[thread / 8u * 16u + 8u + word]); }
+  if (writes) { value = silu4(four(thread / 8u * 64u + word * 4u), four(thread / 8u * 64u + 32u + word * 4u)); }
   let stored = quantize_shared(thread, value, 0.0);
   if (writes) {
     let block = FIRST / 32u + workgroup.x;

@@ -16,7 +16,7 @@ ${bindings()}
 @group(0) @binding(4) var<storage, read_write> hidden: array<vec4<f32>>;
 @group(0) @binding(5) var<storage, read> weight: array<vec4<f32>>;
 @group(0) @binding(6) var<storage, read_write> x_next: array<u32>;
-var<workgroup> values: array<vec4<f32>, ${8 * TOKENS}>;
+var<workgroup> values: array<f32, ${32 * TOKENS}>; // by token, then row of the block: threads share no vector
 
 ${entry()}
   for (var start = 0u; start < 32u; start += GROUPS * ${ROWS}u) {
@@ -28,7 +28,7 @@ ${accumulate()}
 ${reduce()}
     if (owner) {
 #% for j in range(OWNED)
-      values[owned_token * 8u + (first_row + owned_row + ${j}u) / 4u][(owned_row + first_row + ${j}u) % 4u] = ${finished(j)};
+      values[owned_token * 32u + first_row + owned_row + ${j}u] = ${finished(j)};
 #% endfor
     }
   }
@@ -38,7 +38,8 @@ ${reduce()}
   let writes = thread < QUANTIZERS && t < control.valid;
   var value = vec4<f32>(0.0);
   if (writes) {
-    value = hidden[t * (M / 4u) + word] + values[thread];
+    let at = thread * 4u;
+    value = hidden[t * (M / 4u) + word] + vec4<f32>(values[at], values[at + 1u], values[at + 2u], values[at + 3u]);
     hidden[t * (M / 4u) + word] = value;
   }
   let stored = quantize_shared(thread, value * weight[word], squares4(value));

@@ -15,7 +15,8 @@ __all__ = ["measure_cuts", "neighbours"]
 
 _GAIN = 0.99  # of the time in use: a cut that saves less isn't told from noise
 _ROUNDS = 4
-_LEAST, _MOST = Cut(64, 2, 1, 1), Cut(1024, 8, 8, 4)
+_LEAST, _MOST = Cut(64, 1, 1, 1), Cut(1024, 8, 8, 4)
+_PAIRED = ("qkv", "gate_up")  # take two rows at a time
 
 
 async def measure_cuts(run: Run) -> dict:
@@ -36,9 +37,11 @@ async def measure_cuts(run: Run) -> dict:
     return {"rows": rows}
 
 
-def neighbours(cut: Cut, width: int) -> list[Cut]:
-    """Cuts that differ in one number by a factor of two, for steps of `width` nodes."""
-    bounds, found = (cut, _LEAST, replace(_MOST, tokens=min(_MOST.tokens, width))), []
+def neighbours(cut: Cut, role: str, width: int, threads: int = _MOST.threads) -> list[Cut]:
+    """Cuts of a role that differ in one number by a factor of two, for steps of `width` nodes and workgroups of at most
+    `threads`."""
+    least = replace(_LEAST, rows=2) if role in _PAIRED else _LEAST
+    bounds, found = (cut, least, replace(_MOST, tokens=min(_MOST.tokens, width), threads=threads)), []
     for field in fields(Cut):
         number, least, most = (getattr(bound, field.name) for bound in bounds)
         found += [replace(cut, **{field.name: other}) for other in (number // 2, 2 * number) if least <= other <= most]
@@ -57,7 +60,8 @@ async def _search(run: Run, tuning: Tuning, role: str, width: int, used: Cut) ->
 
     best, tried = used, {kernels(used): used}
     for _ in range(_ROUNDS):
-        new = [cut for cut in neighbours(best, width) if tried.setdefault(kernels(cut), cut) is cut]
+        near = neighbours(best, role, width, tuning.most_threads)
+        new = [cut for cut in near if tried.setdefault(kernels(cut), cut) is cut]
         times = await _times(run, tuning, role, width, [best, *new])
         fastest = min(times, key=lambda cut: times[cut]["median"])
         if times[fastest]["median"] >= _GAIN * times[best]["median"]:

@@ -3,6 +3,7 @@
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from pyweb.device import Device
 from pyweb.engine.modes import Mode, Steering
@@ -57,8 +58,7 @@ class Generation:
         return rest / self.decode_time if rest > 0 and self.decode_time > 0 else 0.0
 
 
-@dataclass(frozen=True)
-class _Window:
+class _Window(NamedTuple):
     """A window in flight, or the last of the pieces of its one step: the earlier ones took `worked` seconds. It was
     `submitted` at a time of the pacer's clock, `queued` behind another window."""
 

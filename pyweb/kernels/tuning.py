@@ -59,7 +59,7 @@ class Tuning:
     most_threads: int = _MOST_THREADS
 
     def within(self, limits: Mapping[str, int]) -> "Tuning":
-        """The same for a device with these WebGPU limits: workgroups have the largest power of two that it grants."""
+        """The same for a device with these WebGPU limits: workgroups have at most a power of two that it grants."""
         granted = min(limits["maxComputeInvocationsPerWorkgroup"], limits["maxComputeWorkgroupSizeX"])
         most = min(self.most_threads, 1 << (granted.bit_length() - 1))
         return self if most == self.most_threads else replace(self, most_threads=most)
@@ -116,9 +116,11 @@ GPU = Tuning(
     small=_SMALL,
     middle=_MIDDLE,
     large=_LARGE,
+    most_threads=256,
 )
-"""For any GPU: 16 KiB a workgroup, no subgroups."""
-SUBGROUPS = replace(GPU, name="subgroups", subgroups=True)
+"""For any GPU: 256 threads and 16 KiB a workgroup, no subgroups. On Metal a pipeline may have fewer threads than the
+device grants, and browsers that don't ask for them skip it in silence: those have no subgroups either."""
+SUBGROUPS = replace(GPU, name="subgroups", subgroups=True, most_threads=_MOST_THREADS)
 """For GPUs whose subgroups always have the same size, 32 or more threads."""
 _ONE_THREAD_A_ROW = dict.fromkeys(
     ("qkv", "gate_up", "matvec"), {width: Cut(32, 4, min(width, 4), 1) for width in WIDTHS}

@@ -5,8 +5,8 @@ to the end brings back everything the host wants to know.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from struct import pack, unpack_from
+from typing import NamedTuple
 
 from pyweb.errors import UsageError
 
@@ -42,8 +42,7 @@ REQUEST_BYTES = 16 + MAX_STOPS * 4
 _FINISHED = {1: "stop", 2: "length", 4: "length"}
 
 
-@dataclass(frozen=True)
-class State:
+class State(NamedTuple):
     """What a window brought back."""
 
     length: int
@@ -57,17 +56,26 @@ class State:
     @property
     def finish_reason(self) -> str | None:
         """ "stop" for a stop token, "length" for the token limit or a full context, None while unfinished."""
+        if not self.flags:
+            return None
         return next((reason for flag, reason in _FINISHED.items() if self.flags & flag), None)
 
     def tokens(self, start: int) -> list[int]:
         """Reply tokens number `start` to the last."""
-        return [unpack_from("<I", self.data, _RING_AT + i % RING * 4)[0] for i in range(start, self.emitted)]
+        return list(_ring(self.data, _RING_AT, RING, 1, start, self.emitted))
 
     def records(self, start: int) -> list[tuple[int, int, int]]:
         """(tokens emitted, match length, width) of step `start` to the last."""
-        return [
-            unpack_from("<3I", self.data, _RECORDS_AT + i % RECORDS * 12) for i in range(start, self.steps)
-        ]
+        words = _ring(self.data, _RECORDS_AT, RECORDS, 3, start, self.steps)
+        return list(zip(words[::3], words[1::3], words[2::3], strict=True))
+
+
+def _ring(data: bytes, at: int, size: int, words: int, start: int, end: int) -> tuple[int, ...]:
+    """The words of entries number `start` to `end` of a ring of `size` entries at byte `at`."""
+    count, first = max(end - start, 0), start % size
+    straight = min(count, size - first)
+    found = unpack_from(f"<{straight * words}I", data, at + first * words * 4)
+    return found if straight == count else found + unpack_from(f"<{(count - straight) * words}I", data, at)
 
 
 def parse_state(data: bytes) -> State:

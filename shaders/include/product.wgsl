@@ -69,7 +69,7 @@ const THREADS = ${THREADS}u;
 const TOKENS = ${TOKENS}u;
 const GROUPS = THREADS / LANES;          // of lanes in a workgroup
 #% if LANES > 1 and not SUBGROUPS
-var<workgroup> lanes: array<f32, ${PIECE * THREADS // LANES * (LANES + 1)}>; // one to spare a group: banks
+var<workgroup> lanes: array<f32, ${PIECE * THREADS // LANES * (LANES + 1)}>; // one to spare a value: banks
 
 // The tree over the lanes of one value of a group.
 fn tree(value: u32) -> f32 {
@@ -183,7 +183,7 @@ ${halving("squares_level", TOKENS)}
   let owned_row = owned % ${ROWS}u;
   let owner = lane * ${VALUES}u % LANES < ${VALUES}u;
 #% else
-  // PIECE values at a time lie in workgroup memory, and a lane adds up one of them.
+  // PIECE values at a time, some 8 KiB, lie in workgroup memory, and a lane adds up one of them.
 #% for j in range(OWNED)
 #% for i in range(PIECE)
 #% set value = i * OWNED + j

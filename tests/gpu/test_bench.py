@@ -123,12 +123,13 @@ def test_cuts_are_searched_and_change_nothing(tiny):
 
 @pytest.mark.parametrize("role", ["residual", "gate_up"])
 def test_every_cut_that_is_tried_gives_the_same_bits(device, engine, role):
-    loaded, ids = engine("tied", FEW_LANES), [1 + i * 7919 % 200 for i in range(17)]
+    loaded = engine("tied", FEW_LANES)
+    ids, most = loaded.decoder.varied_ids(17), loaded.tuning.most_threads
     plain = asyncio.run(loaded.trace(ids, 8))
-    used = FEW_LANES.cut(role, 8, loaded.decoder.hidden)
+    used = loaded.tuning.cut(role, 8, loaded.decoder.hidden)
     seen = set()
-    for cut in neighbours(used, 8) + neighbours(replace(used, rows=2, threads=64), 8):
-        tuning = FEW_LANES.with_cut(role, 8, cut)
+    for cut in neighbours(used, role, 8, most) + neighbours(replace(used, rows=2, threads=64), role, 8, most):
+        tuning = loaded.tuning.with_cut(role, 8, cut)
         plan, programs = replace(loaded.plan, tuning=tuning), loaded.programs.with_tuning(tuning)
         exactness = Exactness(device, plan, programs, loaded._begin_trace)
         assert asyncio.run(exactness.trace(ids, 8)) == plain, cut

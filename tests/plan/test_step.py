@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -275,6 +276,25 @@ def test_fewer_threads_have_the_same_work():
         assert within.cut("residual", 1, 896) == Cut(*cut)
         assert [within.lanes(columns) for columns in (576, 4096)] == [8, 32]
     assert used.within(dict.fromkeys(THREADS, 1024)) is used
+
+
+def test_models_of_three_sizes_have_cuts_of_their_own():
+    cuts = [SUBGROUPS.cut("gate_up", 8, hidden) for hidden in (896, 1023, 1024, 2047, 2048, 4096)]
+    assert cuts[0] == cuts[1] != cuts[2] == cuts[3] != cuts[4] == cuts[5] != cuts[0]
+
+
+@pytest.mark.parametrize("threads", [128, 256, 512, 1024])
+@pytest.mark.parametrize("lanes", [8, 16, 32])
+def test_every_sum_has_one_owner(lanes, threads):
+    """What the reduction without subgroups takes for granted of all cuts (PIECE and OWNED of product.wgsl)."""
+    tuning = replace(GPU, most_threads=1024).within(dict.fromkeys(THREADS, threads))
+    for hidden, role, width in product((896, 1536, 4096), GPU.small, WIDTHS):
+        cut = tuning.cut(role, width, hidden)
+        tokens, used = min(cut.tokens, lanes), min(cut.threads, 32 * lanes)
+        rows = min(cut.rows, {"residual": 32, "gate_up": 64}.get(role, cut.rows * used) * lanes // used)
+        piece = max(min(rows * tokens, lanes, 2048 // used), tokens)
+        owned = rows * tokens // piece
+        assert piece <= lanes and piece * owned == rows * tokens and rows % owned == 0
 
 
 def test_lanes():
