@@ -32,18 +32,21 @@ class Keeping:
             earlier visits.
         store: where they are kept; None keeps nothing.
         model, vocabulary, adapter: name the entries.
+        kernels: what the costs are costs of, beside the version.
 
     Raises:
         UsageError: there is no such scope.
     """
 
-    def __init__(self, scope: str = "off", store: Store | None = None, model="", vocabulary=0, adapter=""):
+    def __init__(
+        self, scope: str = "off", store: Store | None = None, model="", vocabulary=0, adapter="", kernels=""
+    ):
         if scope not in SCOPES:
             raise UsageError(f"The memory's scope is {', '.join(SCOPES)}, not {scope!r}.")
         self._scope, self._store = scope, store
         self._memory = Memory()
         self.memory_key = f"memory\n{model}\n{vocabulary}"
-        self.costs_key = costs_key(adapter, model, __version__)
+        self.costs_key = costs_key(adapter, model, f"{__version__} {kernels}")
 
     async def open(self) -> Calibration | None:
         """Reads what earlier visits left: the memory, and the calibration that is returned."""

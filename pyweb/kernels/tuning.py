@@ -6,6 +6,7 @@ device for all widths, so that N tokens in a step give the bits of N single step
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from zlib import crc32
 
 __all__ = ["GPU", "SOFTWARE", "SUBGROUPS", "WIDTHS", "Cut", "Tuning", "choose_tuning"]
 
@@ -63,6 +64,11 @@ class Tuning:
         granted = min(limits["maxComputeInvocationsPerWorkgroup"], limits["maxComputeWorkgroupSizeX"])
         most = min(self.most_threads, 1 << (granted.bit_length() - 1))
         return self if most == self.most_threads else replace(self, most_threads=most)
+
+    @property
+    def fingerprint(self) -> str:
+        """Another one where any kernel is cut otherwise."""
+        return f"{crc32(repr(self).encode()):08x}"
 
     def lanes(self, inputs: int) -> int:
         """Threads that share a row of `inputs` columns: the power of two that leaves few of them idle."""

@@ -202,7 +202,8 @@ def test_costs_are_measured_once_and_kept(open_assistant, measured):
         assert measured == [(1, 2, 4, 8)]
     kept = Calibration.from_dict(json.loads(store[assistant._keeping.costs_key]))
     assert min(kept.costs.values()) > 0 and assistant.engine.calibration == kept
-    assert all(part in assistant._keeping.costs_key for part in ("SwiftShader", MODEL, pyweb.__version__))
+    named = ("SwiftShader", MODEL, pyweb.__version__, assistant.engine.tuning.fingerprint)
+    assert all(part in assistant._keeping.costs_key for part in named)
 
 
 def test_other_modes_need_no_costs(assistant, measured):

@@ -278,6 +278,12 @@ def test_fewer_threads_have_the_same_work():
     assert used.within(dict.fromkeys(THREADS, 1024)) is used
 
 
+def test_a_fingerprint_names_the_cuts():
+    other = SUBGROUPS.with_cut("qkv", 8, Cut(64, 2, 1, 1))
+    assert len({tuning.fingerprint for tuning in (SOFTWARE, GPU, SUBGROUPS, other)}) == 4
+    assert replace(other).fingerprint == other.fingerprint
+
+
 def test_models_of_three_sizes_have_cuts_of_their_own():
     cuts = [SUBGROUPS.cut("gate_up", 8, hidden) for hidden in (896, 1023, 1024, 2047, 2048, 4096)]
     assert cuts[0] == cuts[1] != cuts[2] == cuts[3] != cuts[4] == cuts[5] != cuts[0]
