@@ -125,7 +125,7 @@ GPU = Tuning(
     most_threads=256,
 )
 """For any GPU: 256 threads and 16 KiB a workgroup, no subgroups. On Metal a pipeline may have fewer threads than the
-device grants, and browsers that don't ask for them skip it in silence: those have no subgroups either."""
+device grants, and one with more may be skipped in silence: https://github.com/gpuweb/gpuweb/issues/5315."""
 SUBGROUPS = replace(GPU, name="subgroups", subgroups=True, most_threads=_MOST_THREADS)
 """For GPUs whose subgroups always have the same size, 32 or more threads."""
 _ONE_THREAD_A_ROW = dict.fromkeys(

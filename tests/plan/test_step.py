@@ -1,9 +1,9 @@
 """What a step dispatches: how much, over which grids, within which limits."""
 
 import asyncio
+import re
 from collections import Counter
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
@@ -22,6 +22,7 @@ from tests.plan.fake import DEFAULT_LIMITS, FakeDevice
 
 SIZES = ("layers", "hidden", "heads", "kv_heads", "head_size", "feed_forward", "vocabulary")
 SMOLLM2 = dict(zip(SIZES, (30, 576, 9, 3, 64, 1536, 49152), strict=True))
+QWEN2_1B = dict(zip(SIZES, (28, 1536, 12, 2, 128, 8960, 151936), strict=True))
 QWEN2_7B = dict(zip(SIZES, (28, 3584, 28, 4, 128, 18944, 152064), strict=True))
 
 
@@ -290,17 +291,18 @@ def test_models_of_three_sizes_have_cuts_of_their_own():
 
 
 @pytest.mark.parametrize("threads", [128, 256, 512, 1024])
-@pytest.mark.parametrize("lanes", [8, 16, 32])
-def test_every_sum_has_one_owner(lanes, threads):
-    """What the reduction without subgroups takes for granted of all cuts (PIECE and OWNED of product.wgsl)."""
-    tuning = replace(GPU, most_threads=1024).within(dict.fromkeys(THREADS, threads))
-    for hidden, role, width in product((896, 1536, 4096), GPU.small, WIDTHS):
-        cut = tuning.cut(role, width, hidden)
-        tokens, used = min(cut.tokens, lanes), min(cut.threads, 32 * lanes)
-        rows = min(cut.rows, {"residual": 32, "gate_up": 64}.get(role, cut.rows * used) * lanes // used)
-        piece = max(min(rows * tokens, lanes, 2048 // used), tokens)
-        owned = rows * tokens // piece
-        assert piece <= lanes and piece * owned == rows * tokens and rows % owned == 0
+@pytest.mark.parametrize("sizes", [SMOLLM2, QWEN2_1B, QWEN2_7B], ids=["smollm2", "qwen2-1.5b", "qwen2-7b"])
+def test_every_sum_has_one_owner(sizes, threads):
+    """Without subgroups: what the kernels of all widths add up, and which lanes own it."""
+    limits = DEFAULT_LIMITS | dict.fromkeys(THREADS, threads)
+    _, plan = planned(sizes | {"layers": 1}, replace(GPU, most_threads=threads), bias=True)
+    products = [dispatch.kernel for width in WIDTHS for dispatch in everything(plan, width)]
+    for kernel in {kernel for kernel in products if kernel.role in GPU.small}:
+        values = dict(kernel.values)
+        code = compose(kernel.role, values, limits).code
+        owners, owned = int(re.search(r"owner = lane < (\d+)u", code)[1]), len(re.findall(r"let done_\d+ =", code))
+        assert owners <= values["LANES"] and owners * owned == values["ROWS"] * values["TOKENS"]
+        assert values["ROWS"] % owned == 0  # they are rows of one token
 
 
 def test_lanes():
