@@ -111,9 +111,10 @@ class Engine:
         await asyncio.gather(self._compile_step(), self._compile_drafting())
 
     async def _compile_step(self) -> None:
-        await self._prefill_width()
-        await self._programs.prefill(_PREFILL_WIDTH, _PREFILL_WIDTH)
-        await self._programs.step(1, 1)
+        programs = self._programs
+        await asyncio.gather(
+            self._prefill_width(), programs.prefill(_PREFILL_WIDTH, _PREFILL_WIDTH), programs.step(1, 1)
+        )
 
     async def _compile_drafting(self) -> None:
         await self._allocate_drafting()

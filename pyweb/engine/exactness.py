@@ -54,19 +54,27 @@ class Exactness:
         return (_SOFTWARE_LAYERS, _SOFTWARE_TOKENS) if self._plan.tuning.barrier_free else (None, _TOKENS)
 
     async def _check(self, widths: Sequence[int]) -> None:
-        """A chain of tokens in steps of each width against single steps; all are submitted before any is awaited."""
+        """A chain of tokens in steps of each width against single steps: all are compiled side by side, and each is
+        submitted as soon as it can be."""
         layers, count = self._scope
         ids = self._plan.decoder.varied_ids(count)
         wanted = (1, *widths) if self._single is None else widths
-        await asyncio.gather(*(self._program(width, width, layers) for width in wanted))  # compiled side by side
-        traces = [await self._submit(ids, width, layers, _POSITIONS) for width in wanted]
+        compiled = [asyncio.ensure_future(self._program(width, count - 1, layers)) for width in wanted]
+        traces = []
+        try:
+            for width, program in zip(wanted, compiled, strict=True):
+                await program
+                traces.append(await self._submit(ids, width, layers, _POSITIONS))
+        finally:
+            await asyncio.gather(*compiled, return_exceptions=True)
         found = [await self._collect(trace) for trace in traces]
         if self._single is None:
             self._single = found.pop(0)
         self._equal |= {width: trace == self._single for width, trace in zip(widths, found, strict=True)}
 
-    async def _program(self, width: int, length: int, layers: int | None) -> int:
-        return await self._programs.prefill(width, length, "" if layers else "logits", layers)
+    async def _program(self, width: int, count: int, layers: int | None) -> int:
+        """The program of all steps of `width` over `count` tokens."""
+        return await self._programs.prefill(width, -(-count // width) * width, "" if layers else "logits", layers)
 
     async def compare(self, ids: Sequence[int], widths: Sequence[int] = WIDTHS) -> dict[int, bool]:
         """Whether the whole model gives `ids` the same logits and cache in steps of each width as in single ones."""
@@ -84,12 +92,12 @@ class Exactness:
 
         With `layers`, only the cache of so many; with `positions`, only the logits of those.
         """
-        self._begin(ids)
         plan = self._plan
         row, tickets, count = plan.decoder.vocabulary * 4, [], len(ids) - 1
+        program = await self._program(width, count, layers)
+        self._begin(ids)
         for first in range(0, count, width):
             nodes = min(width, count - first)
-            program = await self._program(width, first + width, layers)
             wanted = [i for i in range(nodes) if not layers and (positions is None or first + i in positions)]
             readbacks = [number for i in wanted for number in (plan.buffers.logits.buffer, i * row, row)]
             tickets.append(self._device.submit(program, 1, readbacks))

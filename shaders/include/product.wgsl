@@ -13,33 +13,6 @@
 #% set PIECE = [[VALUES, LANES, 2048 // THREADS] | min, TOKENS] | max
 #% set OWNED = ([VALUES // LANES, 1] | max) if SUBGROUPS else VALUES // PIECE
 
-#% macro added(sum, value, u)
-${sum} = ${value if EVEN else "select(%s, %s, inside_%d)" % (sum, value, u)};
-#%- endmacro
-
-#% macro block(name, at)
-    let at_${name} = ${at};
-#% if BITS == 4
-    let codes_${name} = codes[at_${name}];
-#% else
-    let low_${name} = codes[at_${name} * 2u];
-    let high_${name} = codes[at_${name} * 2u + 1u];
-#% endif
-${scales_at("at_" ~ name, "_" ~ name)}
-#%- endmacro
-
-#% macro products(t, name, sum, u)
-#% if SCALES == 1
-      ${added(sum, "fma(f32(dots(low_%s, x0) + dots(high_%s, x1)), scale_%s * s.x, %s)" % (name, name, name, sum), u)}
-#% else
-      ${added(sum, "fma(f32(dots(low_%s, x0)), scale_%s * s.x, %s)" % (name, name, sum), u)}
-      ${added(sum, "fma(f32(dots(high_%s, x1)), second_scale_%s * s.x, %s)" % (name, name, sum), u)}
-#% endif
-#% if OFFSET
-      ${added(sum, "fma(offset_%s, s.y, %s)" % (name, sum), u)}
-#% endif
-#%- endmacro
-
 // The sum of lanes first, first + step, ... in the order of the tree.
 #% macro tree(first, step)
 ${"lanes[at + %du]" % first if step == LANES else "(%s + %s)" % (tree(first, 2 * step), tree(first + step, 2 * step))}
@@ -53,8 +26,7 @@ ${"lanes[at + %du]" % first if step == LANES else "(%s + %s)" % (tree(first, 2 *
 #% if values > 1
 #% set half = values // 2
 #% for i in range(half)
-  let ${name}_${level + 1}_${i} = select(${name}_${level}_${i}, ${name}_${level}_${i + half}, (lane & ${stride}u) != 0u)
-    + subgroupShuffleXor(select(${name}_${level}_${i + half}, ${name}_${level}_${i}, (lane & ${stride}u) != 0u), ${stride}u);
+  let ${name}_${level + 1}_${i} = halved(${name}_${level}_${i}, ${name}_${level}_${i + half}, lane, ${stride}u);
 #% endfor
 #% else
   let ${name}_${level + 1}_0 = ${name}_${level}_0 + subgroupShuffleXor(${name}_${level}_0, ${stride}u);
@@ -68,7 +40,13 @@ const LANES = ${LANES}u;
 const THREADS = ${THREADS}u;
 const TOKENS = ${TOKENS}u;
 const GROUPS = THREADS / LANES;          // of lanes in a workgroup
-#% if LANES > 1 and not SUBGROUPS
+#% if LANES > 1 and SUBGROUPS
+// Of two values a lane keeps one, and adds the part that the lane at the other end of the stride has of it.
+fn halved(low: f32, high: f32, lane: u32, stride: u32) -> f32 {
+  let upper = (lane & stride) != 0u;
+  return select(low, high, upper) + subgroupShuffleXor(select(high, low, upper), stride);
+}
+#% elif LANES > 1
 var<workgroup> lanes: array<f32, ${PIECE * THREADS // LANES * (LANES + 1)}>; // one to spare a value: banks
 
 // The tree over the lanes of one value of a group.
@@ -82,9 +60,33 @@ fn tree(value: u32) -> f32 {
 @group(0) @binding(2) var<storage, read> codes: array<vec4<u32>>;
 @group(0) @binding(3) var<storage, read> scales: array<u32>;
 
-// A function, not a macro: browsers read the text of every kernel at every visit.
+// Functions, not macros: browsers read the text of every kernel at every visit.
 fn dots(four: vec4<u32>, x: vec4<u32>) -> i32 {
   return dot4I8Packed(four.x, x.x) + dot4I8Packed(four.y, x.y) + dot4I8Packed(four.z, x.z) + dot4I8Packed(four.w, x.w);
+}
+
+// A sum and what a block adds to it.
+fn added(
+  sum: f32,
+  low: vec4<u32>,
+  high: vec4<u32>,
+  scale: f32,
+#% if SCALES == 2
+  second_scale: f32,
+#% endif
+#% if OFFSET
+  offset: f32,
+#% endif
+  x0: vec4<u32>,
+  x1: vec4<u32>,
+  s: vec4<f32>,
+) -> f32 {
+#% if SCALES == 1
+  let scaled = fma(f32(dots(low, x0) + dots(high, x1)), scale * s.x, sum);
+#% else
+  let scaled = fma(f32(dots(high, x1)), second_scale * s.x, fma(f32(dots(low, x0)), scale * s.x, sum));
+#% endif
+  return ${"fma(offset, s.y, scaled)" if OFFSET else "scaled"};
 }
 #% endmacro
 
@@ -130,7 +132,14 @@ fn main(
     let b_${u} = min((step + ${u}u) * LANES + lane, BLOCKS - 1u);
 #% endif
 #% for r in range(ROWS)
-${block("%d_%d" % (u, r), "row_%d * BLOCKS + b_%d" % (r, u))}
+    let at_${u}_${r} = row_${r} * BLOCKS + b_${u};
+#% if BITS == 4
+    let codes_${u}_${r} = codes[at_${u}_${r}];
+#% else
+    let low_${u}_${r} = codes[at_${u}_${r} * 2u];
+    let high_${u}_${r} = codes[at_${u}_${r} * 2u + 1u];
+#% endif
+${scales_at("at_%d_%d" % (u, r), "_%d_%d" % (u, r))}
 #% endfor
 #% endfor
 #% for u in range(UNROLLED)
@@ -147,10 +156,13 @@ ${block("%d_%d" % (u, r), "row_%d * BLOCKS + b_%d" % (r, u))}
       let x1 = x[at + BLOCKS];
       let s = bitcast<vec4<f32>>(x[at + BLOCKS * 2u]);
 #% if NORM
-      ${added("squares_%d" % t, "squares_%d + s.z" % t, u)}
+      squares_${t} = ${"squares_%d + s.z" % t if EVEN else "select(squares_%d, squares_%d + s.z, inside_%d)" % (t, t, u)};
 #% endif
 #% for r in range(ROWS)
-${products(t, "%d_%d" % (u, r), "sum_%d_%d" % (t, r), u)}
+#% set part = "added(sum_%d_%d, low_%d_%d, high_%d_%d, scale_%d_%d, " % (t, r, u, r, u, r, u, r)
+#% set part = part ~ ("second_scale_%d_%d, " % (u, r) if SCALES == 2 else "")
+#% set part = part ~ ("offset_%d_%d, " % (u, r) if OFFSET else "") ~ "x0, x1, s)"
+      sum_${t}_${r} = ${part if EVEN else "select(sum_%d_%d, %s, inside_%d)" % (t, r, part, u)};
 #% endfor
     }
 #% endfor
