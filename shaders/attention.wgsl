@@ -2,7 +2,8 @@
 // partial[t][head][chunk] = sum of exp(score - maximum) * value, then (maximum, sum of exp). Masked positions are skipped.
 #% if LANES > 1
 // One workgroup a (KV head, chunk, node): DOTTERS threads share the dot products of a position with all query heads, then
-// a thread a (head, position) adds them up and weighs, then one a (head, four) sums over the positions in rising order.
+// a thread a (head, position) adds them up and weighs, then one sums a four of HEADS_EACH heads over the positions in
+// rising order. Every order is that of one thread or of DOTTERS: another number of threads changes no bit.
 #% else
 // Barrier-free: one thread a (KV head, chunk, node).
 #% endif
@@ -31,6 +32,8 @@ fn slot_of(position: u32, mask: u32) -> u32 {
 #% set PLACES = THREADS // DOTTERS
 #% set ROUNDS = (CHUNK + PLACES - 1) // PLACES
 #% set MAXIMA = [CHUNK, 8] | min
+#% set SHARERS = [THREADS // ALL_FOURS, GROUP] | min
+#% set HEADS_EACH = (GROUP + SHARERS - 1) // SHARERS
 const THREADS = ${THREADS}u;
 const DOTTERS = ${DOTTERS}u;
 const PLACES = THREADS / DOTTERS;         // positions whose dot products are under way side by side
@@ -124,26 +127,34 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     weights[i] = select(0.0, exp(scores[i] - largest_of(i / CHUNK)), i % CHUNK < visible);
   }
   workgroupBarrier();
-  for (var i = thread; i < GROUP * FOURS; i += THREADS) {
-    let g = i / FOURS;
-    var sum = vec4<f32>(0.0);
-    var total = 0.0;
-    for (var p = 0u; p < CHUNK; p += 8u) {
+  if (thread >= ${SHARERS}u * FOURS) { return; }
+  let column = thread % FOURS;
+#% for k in range(HEADS_EACH)
+  let head_${k} = min(thread / FOURS + ${k * SHARERS}u, GROUP - 1u);
+  var sum_${k} = vec4<f32>(0.0);
+  var total_${k} = 0.0;
+#% endfor
+  for (var p = 0u; p < CHUNK; p += 8u) {
 #% for u in range(8)
-      let value_${u} = four((KV_HEADS * SLOTS + rows[p + ${u}u]) * FOURS + i % FOURS);
+    let value_${u} = four((KV_HEADS * SLOTS + rows[p + ${u}u]) * FOURS + column);
 #% endfor
+#% for k in range(HEADS_EACH)
 #% for u in range(2)
-      let weight_${u} = weights_at(g * CHUNK + p + ${4 * u}u);
+    let weight_${k}_${u} = weights_at(head_${k} * CHUNK + p + ${4 * u}u);
 #% for v in range(4)
-      sum = fma(vec4<f32>(weight_${u}[${v}]), value_${4 * u + v}, sum);
+    sum_${k} = fma(vec4<f32>(weight_${k}_${u}[${v}]), value_${4 * u + v}, sum_${k});
 #% endfor
-      total += (weight_${u}.x + weight_${u}.y) + (weight_${u}.z + weight_${u}.w);
+    total_${k} += (weight_${k}_${u}.x + weight_${k}_${u}.y) + (weight_${k}_${u}.z + weight_${k}_${u}.w);
 #% endfor
-    }
-    let at = ((t * HEADS + kv_head * GROUP + g) * CHUNKS + chunk) * PARTIAL;
-    partial[at + i % FOURS] = sum;
-    if (i % FOURS == 0u) { partial[at + FOURS] = vec4<f32>(largest_of(g), total, 0.0, 0.0); }
+#% endfor
   }
+#% for k in range(HEADS_EACH)
+  if (thread / FOURS + ${k * SHARERS}u < GROUP) {
+    let at = ((t * HEADS + kv_head * GROUP + head_${k}) * CHUNKS + chunk) * PARTIAL;
+    partial[at + column] = sum_${k};
+    if (column == 0u) { partial[at + FOURS] = vec4<f32>(largest_of(head_${k}), total_${k}, 0.0, 0.0); }
+  }
+#% endfor
 }
 #% else
 struct Four {

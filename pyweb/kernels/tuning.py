@@ -1,7 +1,8 @@
 """How kernels are cut for a class of device.
 
-What defines an order of additions (`lanes` of a row, `chunk` and threads of attention) is one value per model and
-device for all widths, so that N tokens in a step give the bits of N single steps. A product's `Cut` doesn't touch it.
+What defines an order of additions (`lanes` of a row, `chunk` of attention) is one value per model and device for all
+widths, so that N tokens in a step give the bits of N single steps. A product's `Cut` and the threads of attention don't
+touch it.
 """
 
 from collections.abc import Mapping
@@ -13,6 +14,8 @@ __all__ = ["GPU", "SOFTWARE", "SUBGROUPS", "WIDTHS", "Cut", "Tuning", "choose_tu
 _MOST_LANES = 32
 _MOST_THREADS = 1024  # of a workgroup, where the device grants them
 _MOST_UNROLL = 4
+_WIDE = 8  # nodes of a step that alone keep a GPU busy with attention
+_FEW_HEADS = 6  # of a KV head: with more, 64 threads hold too many sums
 _MIDDLE_HIDDEN, _LARGE_HIDDEN = 1024, 2048  # the larger a model, the more of the GPU its rows keep busy
 WIDTHS = (1, 2, 4, 8, 16, 32)
 """Nodes a step can have."""
@@ -42,14 +45,14 @@ class Tuning:
 
     `barrier_free` kernels use one thread a row: a workgroup reduction is 5 to 30 times slower on software adapters.
     `subgroups` adds lanes by shuffles, in the order of the tree through workgroup memory that else does it. `small`,
-    `middle` and `large` are the cuts of products by role and step width, for models of three sizes. A workgroup has
-    at most `most_threads`.
+    `middle` and `large` are the cuts of products by role and step width, for models of three sizes. `attention_threads`
+    are the least and the most of attention. A workgroup has at most `most_threads`.
     """
 
     name: str
     barrier_free: bool
     subgroups: bool
-    attention_threads: int
+    attention_threads: tuple[int, int]
     chunk: int
     choose_segment: int
     small: Mapping[str, Mapping[int, Cut]] = field(hash=False)
@@ -82,11 +85,25 @@ class Tuning:
         cuts = self.small if hidden < _MIDDLE_HIDDEN else self.middle if hidden < _LARGE_HIDDEN else self.large
         return cuts[role][width].within(self.most_threads)
 
+    def attention(self, width: int, heads: int, head_size: int) -> int:
+        """Threads of attention for the `heads` query heads of a KV head: enough for all fours of their values. In wide
+        steps fewer, each with more positions: loads of queries bound them, and other nodes keep the GPU busy."""
+        least, most = self.attention_threads
+        if self.barrier_free or (width >= _WIDE and heads <= _FEW_HEADS):
+            most = least
+        threads = max(least, min(most, _power_of_two(heads * head_size // 4)))
+        return max(threads, 1 if self.barrier_free else _power_of_two(head_size // 4))
+
     def with_cut(self, role: str, width: int, cut: Cut) -> "Tuning":
         """The same with one cut changed, for models of any size."""
         sizes = {"small": self.small, "middle": self.middle, "large": self.large}
         changed = {size: {**cuts, role: {**cuts[role], width: cut}} for size, cuts in sizes.items()}
         return replace(self, **changed)
+
+
+def _power_of_two(number: int) -> int:
+    """The least that isn't smaller."""
+    return 1 << (number - 1).bit_length()
 
 
 def _cuts(*cuts: tuple[int, int, int, int]) -> dict[int, Cut]:
@@ -116,7 +133,7 @@ GPU = Tuning(
     "gpu",
     barrier_free=False,
     subgroups=False,
-    attention_threads=128,
+    attention_threads=(64, 128),
     chunk=32,
     choose_segment=4096,
     small=_SMALL,
@@ -135,7 +152,7 @@ SOFTWARE = Tuning(
     "software",
     barrier_free=True,
     subgroups=False,
-    attention_threads=4,
+    attention_threads=(4, 4),
     chunk=32,
     choose_segment=64,
     small=_ONE_THREAD_A_ROW,

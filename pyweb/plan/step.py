@@ -157,14 +157,15 @@ class StepPlan:
     def _attention(self, kv: Binding, width: int, chunks: int) -> list[Dispatch]:
         b, d, t = self.buffers, self.decoder, self.tuning
         values = self._head_values() | {"CHUNK": t.chunk, "LANES": 1 if t.barrier_free else 2}
-        values |= {"THREADS": t.attention_threads}
-        attention = Kernel.of("attention", SCALE=d.head_size**-0.5, **values)
-        merge = Kernel.of("attention_merge", QUANTIZERS=16, **values)
+        threads = t.attention(width, d.heads // d.kv_heads, d.head_size)
+        attention = Kernel.of("attention", SCALE=d.head_size**-0.5, THREADS=threads, **values)
+        values |= {"THREADS": threads} if t.barrier_free else {"QUANTIZERS": 16}
+        merge = Kernel.of("attention_merge", **values)
         blocks = d.heads * d.head_size // 32
         grid, merge_grid = (d.kv_heads, chunks, width), (_ceil(blocks, 2), width, 1)
         if t.barrier_free:
-            grid = (_ceil(d.kv_heads * chunks, t.attention_threads), width, 1)
-            merge_grid = (_ceil(blocks, t.attention_threads), width, 1)
+            grid = (_ceil(d.kv_heads * chunks, threads), width, 1)
+            merge_grid = (_ceil(blocks, threads), width, 1)
         return [
             Dispatch(attention, (b.control_head, b.q, kv, b.order, b.partial), grid),
             Dispatch(merge, (b.control_head, b.partial, b.x_attention), merge_grid),

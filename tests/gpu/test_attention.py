@@ -1,8 +1,12 @@
 """Attention and its merge against their numpy twins, over chains, trees and chunk borders."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from pyweb.kernels.tuning import GPU
+from pyweb.plan.dispatch import Kernel
 from tests.gpu.reference import (
     Activation,
     attention,
@@ -61,6 +65,23 @@ def test_attention(stage, tuning, sizes, kv_f16):
                 chunks = -(-len(seen) // s.tuning.chunk)
                 close(join_chunks(partial[t, :, :chunks]), expected[t], np.abs(values[:, seen]).max(), TOLERANCE)
                 assert np.isnan(partial[t, :, chunks:]).all()  # chunks beyond the node's position aren't written
+
+
+@pytest.mark.parametrize("heads", [3, 7], ids="{} heads".format)
+@pytest.mark.parametrize("head_size", [32, 64, 96, 128])
+def test_threads_change_no_bit(stage, heads, head_size):
+    s = stage(GPU, heads=heads, head_size=head_size)
+    random = np.random.default_rng(5)
+    (dispatch,) = s.dispatches(WIDTH)["attention"]
+    kernel, shape = dispatch.kernel, partial_shape(s)
+    fill(s, random, random_tree(random, s.decoder.vocabulary), 50)
+    found = set()
+    for threads in (32, 64, 128, 256):
+        s.write(s.buffers.partial, np.zeros(shape, np.float32))
+        cut = Kernel.of(kernel.role, **dict(kernel.values) | {"THREADS": threads})
+        s.run([replace(dispatch, kernel=cut)])
+        found.add(s.read(s.buffers.partial, shape=shape).tobytes())
+    assert len(found) == 1 and any(found.pop())
 
 
 @pytest.mark.parametrize("sizes", [{}, GROUPED], ids=["96", "64"])

@@ -285,6 +285,20 @@ def test_a_fingerprint_names_the_cuts():
     assert replace(other).fingerprint == other.fingerprint
 
 
+@pytest.mark.parametrize("heads", [1, 3, 6, 7, 8, 71])
+@pytest.mark.parametrize("head_size", [16, 64, 80, 96, 128, 256])
+def test_attention_has_a_thread_for_each_four(heads, head_size):
+    threads = [GPU.attention(width, heads, head_size) for width in WIDTHS]
+    assert all(head_size // 4 <= number <= 128 and number & number - 1 == 0 for number in threads)
+    assert sorted(threads, reverse=True) == threads and threads[-1] >= 64
+
+
+def test_wide_attention_has_fewer_threads_unless_its_sums_are_many():
+    assert [GPU.attention(width, 6, 128) for width in WIDTHS] == [128, 128, 128, 64, 64, 64]
+    assert {GPU.attention(width, 7, 64) for width in WIDTHS} == {128}
+    assert {SOFTWARE.attention(width, 7, 64) for width in WIDTHS} == {4}
+
+
 def test_models_of_three_sizes_have_cuts_of_their_own():
     cuts = [SUBGROUPS.cut("gate_up", 8, hidden) for hidden in (896, 1023, 1024, 2047, 2048, 4096)]
     assert cuts[0] == cuts[1] != cuts[2] == cuts[3] != cuts[4] == cuts[5] != cuts[0]
