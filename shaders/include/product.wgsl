@@ -65,7 +65,7 @@ fn dots(four: vec4<u32>, x: vec4<u32>) -> i32 {
   return dot4I8Packed(four.x, x.x) + dot4I8Packed(four.y, x.y) + dot4I8Packed(four.z, x.z) + dot4I8Packed(four.w, x.w);
 }
 
-// A sum and what a block adds to it.
+// A sum and what a block adds to it: nothing where it lies beyond the row.
 fn added(
   sum: f32,
   low: vec4<u32>,
@@ -80,13 +80,22 @@ fn added(
   x0: vec4<u32>,
   x1: vec4<u32>,
   s: vec4<f32>,
-) -> f32 {
-#% if SCALES == 1
-  let scaled = fma(f32(dots(low, x0) + dots(high, x1)), scale * s.x, sum);
-#% else
-  let scaled = fma(f32(dots(high, x1)), second_scale * s.x, fma(f32(dots(low, x0)), scale * s.x, sum));
+#% if not EVEN
+  inside: bool,
 #% endif
-  return ${"fma(offset, s.y, scaled)" if OFFSET else "scaled"};
+) -> f32 {
+#% set inside = "%s" if EVEN else "select(out, %s, inside)"
+  var out = sum;
+#% if SCALES == 1
+  out = ${inside % "fma(f32(dots(low, x0) + dots(high, x1)), scale * s.x, out)"};
+#% else
+  out = ${inside % "fma(f32(dots(low, x0)), scale * s.x, out)"};
+  out = ${inside % "fma(f32(dots(high, x1)), second_scale * s.x, out)"};
+#% endif
+#% if OFFSET
+  out = ${inside % "fma(offset, s.y, out)"};
+#% endif
+  return out;
 }
 #% endmacro
 
@@ -159,10 +168,9 @@ ${scales_at("at_%d_%d" % (u, r), "_%d_%d" % (u, r))}
       squares_${t} = ${"squares_%d + s.z" % t if EVEN else "select(squares_%d, squares_%d + s.z, inside_%d)" % (t, t, u)};
 #% endif
 #% for r in range(ROWS)
-#% set part = "added(sum_%d_%d, low_%d_%d, high_%d_%d, scale_%d_%d, " % (t, r, u, r, u, r, u, r)
-#% set part = part ~ ("second_scale_%d_%d, " % (u, r) if SCALES == 2 else "")
-#% set part = part ~ ("offset_%d_%d, " % (u, r) if OFFSET else "") ~ "x0, x1, s)"
-      sum_${t}_${r} = ${part if EVEN else "select(sum_%d_%d, %s, inside_%d)" % (t, r, part, u)};
+#% set scales = "scale_%d_%d" % (u, r) ~ (", second_scale_%d_%d" % (u, r) if SCALES == 2 else "")
+#% set scales = scales ~ (", offset_%d_%d" % (u, r) if OFFSET else "")
+      sum_${t}_${r} = added(sum_${t}_${r}, low_${u}_${r}, high_${u}_${r}, ${scales}, x0, x1, s${"" if EVEN else ", inside_%d" % u});
 #% endfor
     }
 #% endfor
