@@ -54,27 +54,23 @@ class Exactness:
         return (_SOFTWARE_LAYERS, _SOFTWARE_TOKENS) if self._plan.tuning.barrier_free else (None, _TOKENS)
 
     async def _check(self, widths: Sequence[int]) -> None:
-        """A chain of tokens in steps of each width against single steps: all are compiled side by side, and each is
-        submitted as soon as it can be."""
+        """A chain of tokens in steps of each width against single steps: all are compiled side by side, each is
+        submitted when it is, and none is awaited before."""
         layers, count = self._scope
         ids = self._plan.decoder.varied_ids(count)
         wanted = (1, *widths) if self._single is None else widths
-        compiled = [asyncio.ensure_future(self._program(width, count - 1, layers)) for width in wanted]
-        traces = []
-        try:
-            for width, program in zip(wanted, compiled, strict=True):
-                await program
-                traces.append(await self._submit(ids, width, layers, _POSITIONS))
-        finally:
-            await asyncio.gather(*compiled, return_exceptions=True)
-        found = [await self._collect(trace) for trace in traces]
-        if self._single is None:
-            self._single = found.pop(0)
-        self._equal |= {width: trace == self._single for width, trace in zip(widths, found, strict=True)}
-
-    async def _program(self, width: int, count: int, layers: int | None) -> int:
-        """The program of all steps of `width` over `count` tokens."""
-        return await self._programs.prefill(width, -(-count // width) * width, "" if layers else "logits", layers)
+        submitted = (self._submit(ids, width, layers, _POSITIONS) for width in wanted)
+        traces = await asyncio.gather(*submitted, return_exceptions=True)  # so that what failed leaves nothing behind
+        failed = next((trace for trace in traces if isinstance(trace, BaseException)), None)
+        found = {
+            width: await self._collect(trace)
+            for width, trace in zip(wanted, traces, strict=True)
+            if not isinstance(trace, BaseException)
+        }
+        if failed is not None:
+            raise failed
+        self._single = self._single or found[1]
+        self._equal |= {width: found[width] == self._single for width in widths}
 
     async def compare(self, ids: Sequence[int], widths: Sequence[int] = WIDTHS) -> dict[int, bool]:
         """Whether the whole model gives `ids` the same logits and cache in steps of each width as in single ones."""
@@ -94,8 +90,9 @@ class Exactness:
         """
         plan = self._plan
         row, tickets, count = plan.decoder.vocabulary * 4, [], len(ids) - 1
-        program = await self._program(width, count, layers)
-        self._begin(ids)
+        kind = "" if layers else "logits"
+        program = await self._programs.prefill(width, -(-count // width) * width, kind, layers)
+        self._begin(ids)  # from here on nothing is awaited: another trace must not come between
         for first in range(0, count, width):
             nodes = min(width, count - first)
             wanted = [i for i in range(nodes) if not layers and (positions is None or first + i in positions)]

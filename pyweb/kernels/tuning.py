@@ -86,13 +86,12 @@ class Tuning:
         return cuts[role][width].within(self.most_threads)
 
     def attention(self, width: int, heads: int, head_size: int) -> int:
-        """Threads of attention for the `heads` query heads of a KV head: enough for all fours of their values. In wide
+        """Threads of attention for the `heads` query heads of a KV head, at least one for each four of a value. In wide
         steps fewer, each with more positions: loads of queries bound them, and other nodes keep the GPU busy."""
         least, most = self.attention_threads
-        if self.barrier_free or (width >= _WIDE and heads <= _FEW_HEADS):
-            most = least
-        threads = max(least, min(most, _power_of_two(heads * head_size // 4)))
-        return max(threads, 1 if self.barrier_free else _power_of_two(head_size // 4))
+        if self.barrier_free:
+            return least
+        return max(least if width >= _WIDE and heads <= _FEW_HEADS else most, _power_of_two(head_size // 4))
 
     def with_cut(self, role: str, width: int, cut: Cut) -> "Tuning":
         """The same with one cut changed, for models of any size."""

@@ -67,8 +67,7 @@ def test_attention(stage, tuning, sizes, kv_f16):
                 assert np.isnan(partial[t, :, chunks:]).all()  # chunks beyond the node's position aren't written
 
 
-@pytest.mark.parametrize("heads", [3, 7], ids="{} heads".format)
-@pytest.mark.parametrize("head_size", [32, 64, 96, 128])
+@pytest.mark.parametrize("heads, head_size", [(3, 32), (7, 64), (7, 96), (4, 128), (9, 128)])
 def test_threads_change_no_bit(stage, heads, head_size):
     s = stage(GPU, heads=heads, head_size=head_size)
     random = np.random.default_rng(5)
@@ -76,7 +75,7 @@ def test_threads_change_no_bit(stage, heads, head_size):
     kernel, shape = dispatch.kernel, partial_shape(s)
     fill(s, random, random_tree(random, s.decoder.vocabulary), 50)
     found = set()
-    for threads in (32, 64, 128, 256):
+    for threads in (64, 128, 256):
         s.write(s.buffers.partial, np.zeros(shape, np.float32))
         cut = Kernel.of(kernel.role, **dict(kernel.values) | {"THREADS": threads})
         s.run([replace(dispatch, kernel=cut)])

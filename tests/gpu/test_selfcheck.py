@@ -7,6 +7,7 @@ import pytest
 
 from pyweb.engine import Engine
 from pyweb.engine.exactness import Exactness
+from pyweb.errors import LimitError
 from pyweb.kernels.tuning import SOFTWARE
 from pyweb.plan import dispatch
 from pyweb.weights import read_gguf
@@ -130,3 +131,29 @@ def test_each_width_is_checked_once(device, monkeypatch):
     for widths in ((1,), (4,), (4, 8), (8, 1)):
         assert allowed(engine, widths) == widths
     assert checked == [4, 8]
+
+
+def test_two_checks_at_once(device):
+    engine = load(device)
+
+    async def both():
+        check = engine._exactness.allowed
+        return await asyncio.gather(check((8,)), check((1, 2, 4)))
+
+    assert asyncio.run(both()) == [(8,), (1, 2, 4)] and not engine.warning
+
+
+def test_a_width_that_does_not_compile_leaves_the_others_right(device, monkeypatch, prompt):
+    compose = dispatch.compose
+
+    def failing(role, values, limits):
+        if values.get("TOKENS") == 2:
+            raise LimitError("Too wide.")
+        return compose(role, values, limits)
+
+    monkeypatch.setattr(dispatch, "compose", failing)
+    engine = load(device)
+    with pytest.raises(LimitError, match="Too wide"):
+        allowed(engine, (2, 8))
+    assert allowed(engine, (8,)) == (8,) and not engine.warning
+    assert generate(engine, prompt, mode="fixed:8").ids == generate(engine, prompt, mode="loop").ids

@@ -125,9 +125,10 @@ def test_qkv(stage, tuning, nodes):
 
 @pytest.mark.parametrize("kv_f16", [True, False], ids=["f16", "f32"])
 @pytest.mark.parametrize("shape", ["tree", "chain"])
-def test_attention(stage, tuning, nodes, shape, kv_f16):
+@pytest.mark.parametrize("sizes", [{}, {"heads": 4, "head_size": 128}], ids=["32", "128"])
+def test_attention(stage, tuning, nodes, shape, kv_f16, sizes):
     """A node's single step finds its ancestors where acceptance would have put them: at their logical positions."""
-    s = stage(tuning, kv_f16=kv_f16)
+    s = stage(tuning, kv_f16=kv_f16, **sizes)
     if shape == "chain":
         nodes = chain(MAX_NODES)
     case, d, order = Case(s, "attention"), s.decoder, s.order()
