@@ -118,9 +118,8 @@ class Assistant:
         Raises:
             UsageError: there is no such scope.
         """
-        engine, adapter = self.engine, adapter_name(self.device)
-        kernels = engine.tuning.fingerprint
-        self._keeping = Keeping(scope, store, model, engine.decoder.vocabulary, adapter, kernels)
+        names = {"model": model, "vocabulary": self.engine.decoder.vocabulary, "adapter": adapter_name(self.device)}
+        self._keeping = Keeping(scope, store, **names, kernels=self.engine.tuning.fingerprint)
         calibration = await self._keeping.open()
         if calibration:
             self.engine.calibration = calibration

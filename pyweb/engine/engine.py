@@ -108,12 +108,11 @@ class Engine:
 
     async def compile(self) -> None:
         """Compiles what a first question needs and checks the width of prefill, so that it doesn't wait for that."""
-        await asyncio.gather(self._compile_step(), self._compile_drafting())
-
-    async def _compile_step(self) -> None:
-        programs = self._programs
         await asyncio.gather(
-            self._prefill_width(), programs.prefill(_PREFILL_WIDTH, _PREFILL_WIDTH), programs.step(1, 1)
+            self._prefill_width(),
+            self._programs.prefill(_PREFILL_WIDTH, _PREFILL_WIDTH),
+            self._programs.step(1, 1),
+            self._compile_drafting(),
         )
 
     async def _compile_drafting(self) -> None:

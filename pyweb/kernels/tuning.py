@@ -70,7 +70,7 @@ class Tuning:
 
     @property
     def fingerprint(self) -> str:
-        """Another one where any kernel is cut otherwise."""
+        """Names these numbers: another one where any differs."""
         return f"{crc32(repr(self).encode()):08x}"
 
     def lanes(self, inputs: int) -> int:
@@ -91,18 +91,14 @@ class Tuning:
         least, most = self.attention_threads
         if self.barrier_free:
             return least
-        return max(least if width >= _WIDE and heads <= _FEW_HEADS else most, _power_of_two(head_size // 4))
+        threads = least if width >= _WIDE and heads <= _FEW_HEADS else most
+        return max(threads, 1 << (head_size // 4 - 1).bit_length())
 
     def with_cut(self, role: str, width: int, cut: Cut) -> "Tuning":
         """The same with one cut changed, for models of any size."""
         sizes = {"small": self.small, "middle": self.middle, "large": self.large}
         changed = {size: {**cuts, role: {**cuts[role], width: cut}} for size, cuts in sizes.items()}
         return replace(self, **changed)
-
-
-def _power_of_two(number: int) -> int:
-    """The least that isn't smaller."""
-    return 1 << (number - 1).bit_length()
 
 
 def _cuts(*cuts: tuple[int, int, int, int]) -> dict[int, Cut]:
